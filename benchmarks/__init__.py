@@ -1,0 +1,1 @@
+"""Measurements that are recorded: each case runs its tests first, then measures."""

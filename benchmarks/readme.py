@@ -1,0 +1,41 @@
+"""Fill the README's tables of numbers from the last recorded rows.
+
+Each table stands between two comments, `<!-- numbers: CASE -->` and `<!-- end -->`.
+"""
+
+import re
+
+from benchmarks.record import ROOT, latest
+
+README = ROOT / "README.md"
+BLOCK = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(case: str) -> str:
+    """Render the last recorded rows of a case."""
+    rows = list(latest(case).values())
+    lines = ["| measured | median | least | most |", "|---|---|---|---|"]
+    for row in rows:
+        values = [f"{row[key]:.3g} {row['unit']}".strip() for key in KEYS]
+        lines.append(f"| {row['quantity']} | {' | '.join(values)} |")
+    last = rows[-1]
+    versions = ", ".join(f"{k} {v}" for k, v in last["versions"].items())
+    lines.append("")
+    lines.append(
+        f"*Recorded {last['date'][:10]} at commit {last['commit']} "
+        f"on {last['machine']}, Python {last['python']}, {versions}.*"
+    )
+    return "\n".join(lines) + "\n"
+
+
+KEYS = ("median", "least", "most")
+
+
+def filled(text: str) -> str:
+    """Return the text with every numbered block rendered anew."""
+    return BLOCK.sub(lambda m: f"{m[1]}{table(m[2])}{m[3]}", text)
+
+
+def update() -> None:
+    """Rewrite the README from the recorded rows."""
+    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,53 @@
+"""Run benchmark cases: tests first, then the measurement, then the recorded rows.
+
+    python -m benchmarks.run            # every case
+    python -m benchmarks.run law        # one case
+
+A case prints no number when its tests are red. The README is rewritten from the last
+recorded rows at the end.
+"""
+
+import argparse
+import importlib
+import subprocess
+import sys
+
+from benchmarks import readme
+from benchmarks.record import ROOT, Row, write
+
+CASES = ["law", "laws_more", "concentration", "audit"]
+
+
+def green(tests: list[str]) -> bool:
+    """Whether the tests that guard a case pass."""
+    run = subprocess.run([sys.executable, "-m", "pytest", "-q", *tests], cwd=ROOT)
+    return run.returncode == 0
+
+
+def show(row: Row) -> None:
+    """Print one row."""
+    print(
+        f"{row.case}: {row.quantity}: {row.median:.3g} {row.unit} "
+        f"({row.least:.3g} to {row.most:.3g})"
+    )
+
+
+def main() -> int:
+    """Run the cases that were asked for and return an exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=CASES)
+    for name in parser.parse_args().cases:
+        case = importlib.import_module(f"benchmarks.{name}")
+        if not green(case.TESTS):
+            print(f"{name}: its tests are red; nothing was measured")
+            return 1
+        rows = case.measure()
+        for row in rows:
+            show(row)
+        print(f"recorded in {write(name, rows, case.DISTRIBUTIONS)}")
+    readme.update()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What the exact law of Gaussian tokens says about the numbers of an audit."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from largeprompt.audit.prefixes import Prefixes
+from largeprompt.audit.surface import LawSurface
+from largeprompt.errors import UnreachableTargetError
+from largeprompt.laws.exact import GaussianLaw
+from largeprompt.laws.plan import smallest_n
+
+Array = NDArray[np.float64]
+
+
+def held_out_mean_square(
+    law: GaussianLaw, moments: ArrayLike, response: ArrayLike, variance: ArrayLike
+) -> Array:
+    r"""Return the mean square of limit_error_held_out for Gaussian tokens.
+
+    Attention over $n$ tokens meets the limit $\hat L = \bar v + \hat C q$ whose moments
+    come from $n'$ other tokens, divided by $n'$. For Gaussian tokens $\bar v$ and
+    $\hat C$ are independent and $n' \hat C$ is a block of a Wishart matrix with
+    $n' - 1$ degrees of freedom, so with $c = \mathrm{Cov}(v, k) q$
+
+    $$ E\|\hat L - L\|^2 = \frac{(1 + s^2 (1 - 1/n'))\,\mathrm{tr}\,\mathrm{Cov}(v)
+       + \|c\|^2}{n'}, \qquad E \hat L - L = -\frac{c}{n'} . $$
+
+    The two sets are independent and $E T_n - L = -\phi c$, hence
+
+    $$ E\|T_n - \hat L\|^2 = E\|T_n - L\|^2 + E\|\hat L - L\|^2
+       - \frac{2 \phi}{n'} \|c\|^2, $$
+
+    exact for every $n$ and $n'$ (derived in docs/theory.md, section 2.4).
+
+    Args:
+        law: The law of the attended tokens, at their number and logit variance.
+        moments: $n'$, the number of tokens that give the moments.
+        response: $\|c\|^2$.
+        variance: $\mathrm{tr}\,\mathrm{Cov}(v)$.
+    """
+    count, response = np.asarray(moments, float), np.asarray(response, float)
+    spread = np.asarray(variance, float) * (1 + law.logit_variance * (1 - 1 / count))
+    estimation = (spread + response) / count
+    overlap = 2 * law.inverse_ess * response / count
+    return law.mean_square_error(response, variance) + estimation - overlap
+
+
+def predicted_held_out(
+    law: LawSurface,
+    prefixes: Prefixes,
+    logit_variance: Array,
+    response: Array,
+    variance: Array,
+) -> Array:
+    r"""Return the mean square of limit_error_held_out for each head and query, `h x m`.
+
+    Args:
+        law: The exact law.
+        prefixes: The queries; attention is over the even tokens each sees, the moments
+            come from the odd ones.
+        logit_variance: $s^2$ of each head and query.
+        response: As in `held_out_mean_square`.
+        variance: As in `held_out_mean_square`.
+    """
+    attended = prefixes.attended.numpy()
+    moments = prefixes.sizes.numpy() - attended
+    return held_out_mean_square(
+        law(attended, logit_variance), moments, response, variance
+    )
+
+
+def tokens_needed(
+    law: LawSurface,
+    logit_variance: float,
+    response: float,
+    variance: float,
+    target: float,
+) -> float | None:
+    """Return the smallest n whose mean-square error is at most `target`.
+
+    Extrapolates: the tokens are independent Gaussians, and neither the logit variance
+    nor the moments change with the length. None when more than 1e15 tokens are needed.
+    """
+
+    def error(n: float) -> float:
+        here = law(n, logit_variance)
+        return float(here.mean_square_error(response, variance))
+
+    try:
+        return float(smallest_n(error, target))
+    except UnreachableTargetError:
+        return None

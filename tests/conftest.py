@@ -1,0 +1,23 @@
+"""What every test may use: the suite's one false-alarm budget."""
+
+import pytest
+from hypothesis import settings
+
+FALSE_ALARM_BUDGET = 1e-6  # of the whole suite, however many statistical tests it holds
+
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
+settings.load_profile("ci")
+
+ALPHA = pytest.StashKey[float]()
+
+
+def pytest_collection_modifyitems(config, items):
+    claims = sum(1 for item in items if item.get_closest_marker("statistical"))
+    config.stash[ALPHA] = FALSE_ALARM_BUDGET / max(1, claims)
+
+
+@pytest.fixture
+def alpha(request) -> float:
+    """The false-alarm probability this one test may spend (Bonferroni)."""
+    assert request.node.get_closest_marker("statistical"), "mark it statistical"
+    return request.config.stash[ALPHA]
