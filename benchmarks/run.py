@@ -3,8 +3,8 @@
     python -m benchmarks.run            # every case
     python -m benchmarks.run law        # one case
 
-A case prints no number when its tests are red. The README is rewritten from the last
-recorded rows at the end.
+A case prints no number when its tests are red. README and docs/benchmarks.md are
+rewritten from the last recorded rows at the end.
 """
 
 import argparse
@@ -12,10 +12,10 @@ import importlib
 import subprocess
 import sys
 
-from benchmarks import readme
+from benchmarks import pages
 from benchmarks.record import ROOT, Row, write
 
-CASES = ["law", "laws_more", "concentration", "audit"]
+CASES = ["law", "theory", "concentration", "audit"]
 
 
 def green(tests: list[str]) -> bool:
@@ -45,7 +45,7 @@ def main() -> int:
         for row in rows:
             show(row)
         print(f"recorded in {write(name, rows, case.DISTRIBUTIONS)}")
-    readme.update()
+    pages.update()
     return 0
 
 

@@ -21,13 +21,13 @@ TESTS = [
     "tests/laws/test_curve.py",
     "tests/laws/test_rates.py",
     "tests/laws/test_bounds.py",
-    "tests/attention/test_finite_prompt.py",
+    "tests/attention/test_output_moments.py",
 ]
 DISTRIBUTIONS = ["largeprompt", "torch", "numpy"]
 MONTE_CARLO = [(64, 1.0, 5, 40_000), (512, 4.0, 16, 4_000), (4096, 9.0, 64, 1_500)]
 CONFIDENCE = 0.99
 LOCAL_SLOPES = [0.25, 0.5, 1.0, 2.0, 4.0]
-CASE = "laws_more"
+CASE = "theory"
 
 
 def identity_head(dim: int) -> Head:

@@ -1,4 +1,4 @@
-"""Fill the README's tables of numbers from the last recorded rows.
+"""Fill the tables of numbers in README and docs from the last recorded rows.
 
 Each table stands between two comments, `<!-- numbers: CASE -->` and `<!-- end -->`.
 """
@@ -7,7 +7,7 @@ import re
 
 from benchmarks.record import ROOT, latest
 
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
 BLOCK = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -37,5 +37,6 @@ def filled(text: str) -> str:
 
 
 def update() -> None:
-    """Rewrite the README from the recorded rows."""
-    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")
+    """Rewrite the pages from the recorded rows."""
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
