@@ -14,6 +14,8 @@ BLOCK = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def table(case: str) -> str:
     """Render the last recorded rows of a case."""
     rows = list(latest(case).values())
+    if not rows:
+        return "*Nothing is recorded yet.*\n"
     lines = ["| measured | median | least | most |", "|---|---|---|---|"]
     for row in rows:
         values = [f"{row[key]:.3g} {row['unit']}".strip() for key in KEYS]

@@ -66,7 +66,10 @@ def write(case: str, rows: list[Row], distributions: list[str]) -> pathlib.Path:
 
 
 def latest(case: str) -> dict[str, dict[str, Any]]:
-    """Return the last recorded row of each quantity of a case."""
+    """Return the rows of a case's last run, by quantity; none if it never ran."""
     path = RESULTS / f"{case}.jsonl"
+    if not path.exists():
+        return {}
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {row["quantity"]: row for row in rows}
+    last = max(row["date"] for row in rows)
+    return {row["quantity"]: row for row in rows if row["date"] == last}

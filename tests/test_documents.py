@@ -40,6 +40,7 @@ def test_links_on_a_page_lead_somewhere(page):
 def test_numbers_on_a_page_are_the_recorded_ones(page):
     text = page.read_text(encoding="utf-8")
     assert pages.BLOCK.search(text), "the page has a table of numbers"
+    assert "Nothing is recorded yet" not in text
     assert pages.filled(text) == text
 
 
