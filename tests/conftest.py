@@ -1,5 +1,8 @@
 """What every test may use: the suite's one false-alarm budget."""
 
+from collections.abc import Iterator
+
+import jaxtyping
 import pytest
 from hypothesis import settings
 
@@ -21,3 +24,11 @@ def alpha(request) -> float:
     """The false-alarm probability this one test may spend (Bonferroni)."""
     assert request.node.get_closest_marker("statistical"), "mark it statistical"
     return request.config.stash[ALPHA]
+
+
+@pytest.fixture
+def without_shape_checks() -> Iterator[None]:
+    """Let wrong shapes reach the door, as they do outside the tests."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -126,3 +126,27 @@ def test_tilting_out_of_the_domain_is_refused():
     for measure in (laplace, mixture, image, tilt(laplace, inside)):
         with pytest.raises(ValueError, match="log_mgf is finite"):
             tilt(measure, outside)
+
+
+def families() -> list[Measure]:
+    """A measure of dimension 2 of each kind that `tilt` and `pushforward` know."""
+    zeros, eye = torch.zeros(2).double(), torch.eye(2).double()
+    gaussian, cube = Gaussian(zeros, eye), UniformCube(torch.ones(2).double())
+    return [
+        gaussian,
+        cube,
+        Prompt(eye),
+        Mixture((gaussian, cube), zeros),
+        Product((UniformCube(torch.ones(1).double()),) * 2),
+        Pushforward(cube, Affine.linear(eye)),
+        Tilted(cube, zeros),
+    ]
+
+
+@pytest.mark.parametrize("measure", families(), ids=lambda m: type(m).__name__)
+def test_a_tilt_or_a_map_of_another_dimension_is_refused(measure, without_shape_checks):
+    for wrong in (1, 3):
+        with pytest.raises(ValueError, match="vector of dimension 2"):
+            tilt(measure, torch.zeros(wrong).double())
+        with pytest.raises(ValueError, match="start from dimension 2"):
+            pushforward(measure, Affine.linear(torch.ones(2, wrong).double()))

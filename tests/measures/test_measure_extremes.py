@@ -1,8 +1,6 @@
 import math
-from collections.abc import Iterator
 from typing import Any
 
-import jaxtyping
 import mpmath
 import pytest
 import torch
@@ -41,14 +39,6 @@ def agrees(actual: torch.Tensor, expected: Any, rounding: float = 0.0) -> bool:
     """Whether eleven digits are right, or the first fifteen decimals."""
     slack = 1e-11 * abs(expected) + 1e-15 + rounding
     return bool(abs(mpmath.mpf(float(actual)) - expected) <= slack)
-
-
-@pytest.fixture
-def without_shape_checks() -> Iterator[None]:
-    """Let wrong shapes reach the door, as they do outside the tests."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def outside_laplace() -> list[tuple[Measure, torch.Tensor]]:

@@ -38,11 +38,7 @@ class Tilted(Measure):
 
     def __post_init__(self) -> None:
         """Check that the tilted law exists."""
-        if self.by.shape != (self.base.dim,):
-            raise ValueError(
-                f"a tilt must be a vector of dimension {self.base.dim}; "
-                f"got shape {tuple(self.by.shape)}"
-            )
+        _check_tilt(self.base, self.by)
         normaliser = float(self.base.log_mgf(self.by))
         if not math.isfinite(normaliser):
             raise ValueError(
@@ -89,11 +85,7 @@ class Pushforward(Measure):
 
     def __post_init__(self) -> None:
         """Check that the map starts where the measure lives."""
-        if self.map.weight.shape[1] != self.base.dim:
-            raise ValueError(
-                f"the map must start from dimension {self.base.dim}; "
-                f"got a matrix of shape {tuple(self.map.weight.shape)}"
-            )
+        _check_map(self.base, self.map)
 
     @property
     @override
@@ -137,23 +129,27 @@ def tilt(measure: Measure, by: Float[Tensor, " d"]) -> Measure:
         by: The tilt $s$.
 
     Raises:
-        ValueError: If `log_mgf` is infinite at the tilt: no tilted law exists.
+        ValueError: If the tilt is of another dimension, or if `log_mgf` is infinite
+            there: no tilted law exists.
     """
     return Tilted(measure, by)
 
 
 @tilt.register
 def _(measure: Gaussian, by: Float[Tensor, " d"]) -> Measure:
+    _check_tilt(measure, by)
     return Gaussian.unchecked(measure.tilted_mean(by), measure.cov)
 
 
 @tilt.register
 def _(measure: Prompt, by: Float[Tensor, " d"]) -> Measure:
+    _check_tilt(measure, by)
     return Prompt(measure.atoms, measure.log_weights + measure.atoms @ by)
 
 
 @tilt.register
 def _(measure: Mixture, by: Float[Tensor, " d"]) -> Measure:
+    _check_tilt(measure, by)
     components = tuple(tilt(component, by) for component in measure.components)
     masses = [component.log_mgf(by) for component in measure.components]
     return Mixture(components, measure.log_weights + torch.stack(masses))
@@ -161,16 +157,19 @@ def _(measure: Mixture, by: Float[Tensor, " d"]) -> Measure:
 
 @tilt.register
 def _(measure: Product, by: Float[Tensor, " d"]) -> Measure:
+    _check_tilt(measure, by)
     return Product(tuple(tilt(factor, block) for factor, block in measure.blocks(by)))
 
 
 @tilt.register
 def _(measure: Pushforward, by: Float[Tensor, " d"]) -> Measure:
+    _check_tilt(measure, by)
     return Pushforward(tilt(measure.base, by @ measure.map.weight), measure.map)
 
 
 @tilt.register
 def _(measure: Tilted, by: Float[Tensor, " d"]) -> Measure:
+    _check_tilt(measure, by)
     return tilt(measure.base, measure.by + by)
 
 
@@ -184,27 +183,50 @@ def pushforward(measure: Measure, by: Affine) -> Measure:
     Args:
         measure: The law of the point.
         by: The map.
+
+    Raises:
+        ValueError: If the map starts from another dimension.
     """
     return Pushforward(measure, by)
 
 
 @pushforward.register
 def _(measure: Gaussian, by: Affine) -> Measure:
+    _check_map(measure, by)
     cov = by.weight @ measure.cov @ by.weight.mT
     return Gaussian.unchecked(by(measure.mean), (cov + cov.mT) / 2)
 
 
 @pushforward.register
 def _(measure: Prompt, by: Affine) -> Measure:
+    _check_map(measure, by)
     return Prompt(by(measure.atoms), measure.log_weights)
 
 
 @pushforward.register
 def _(measure: Mixture, by: Affine) -> Measure:
+    _check_map(measure, by)
     components = tuple(pushforward(component, by) for component in measure.components)
     return Mixture(components, measure.log_weights)
 
 
 @pushforward.register
 def _(measure: Pushforward, by: Affine) -> Measure:
+    _check_map(measure, by)
     return Pushforward(measure.base, by.after(measure.map))
+
+
+def _check_tilt(measure: Measure, by: Tensor) -> None:
+    if by.shape != (measure.dim,):
+        raise ValueError(
+            f"a tilt must be a vector of dimension {measure.dim}; "
+            f"got shape {tuple(by.shape)}"
+        )
+
+
+def _check_map(measure: Measure, by: Affine) -> None:
+    if by.weight.shape[1] != measure.dim:
+        raise ValueError(
+            f"the map must start from dimension {measure.dim}; "
+            f"got a matrix of shape {tuple(by.weight.shape)}"
+        )
