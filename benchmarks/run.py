@@ -15,7 +15,7 @@ import sys
 from benchmarks import pages
 from benchmarks.record import ROOT, Row, write
 
-CASES = ["law", "theory", "concentration", "audit"]
+CASES = ["law", "theory", "concentration", "audit", "population", "training"]
 
 
 def green(tests: list[str]) -> bool:

@@ -12,6 +12,7 @@ import largeprompt
 from largeprompt.cli.audit import audit
 from largeprompt.cli.concentration import concentration
 from largeprompt.cli.plan import plan
+from largeprompt.cli.reproduce import reproduce
 from largeprompt.errors import LargePromptError
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(plan)
 app.command()(audit)
 app.command()(concentration)
+app.command()(reproduce)
 
 
 def _print_version(wanted: bool) -> None:
