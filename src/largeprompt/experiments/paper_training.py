@@ -35,7 +35,7 @@ from largeprompt.icl.train import Training
 EXPERIMENTS = "Boursier and Boyer (2026), experiments on in-context regression"
 SEED = 327  # of the official code
 TIME, RATE = 300.0, 1e-3  # 300,000 steps
-CHECKPOINTS = 40
+CHECKPOINTS = 30
 LONG = 10**6
 SAMPLED = (20, 100)
 PROCESSES = 2
