@@ -15,7 +15,7 @@ import sys
 from benchmarks import pages
 from benchmarks.record import ROOT, Row, write
 
-CASES = ["law", "theory", "concentration", "audit", "population", "training"]
+CASES = ["law", "theory", "concentration", "audit", "population", "curves", "training"]
 
 
 def green(tests: list[str]) -> bool:
