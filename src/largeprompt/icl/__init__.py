@@ -8,6 +8,7 @@ from largeprompt.icl.baselines import (
 )
 from largeprompt.icl.conventions import Conventions, LogitScale, Normaliser
 from largeprompt.icl.estimates import RiskEstimate
+from largeprompt.icl.generalisation import LengthCurve, length_curve
 from largeprompt.icl.head_overlap import HeadOverlap, head_overlap
 from largeprompt.icl.law_functions import LawFunctions, law_functions
 from largeprompt.icl.linear import (
@@ -32,6 +33,7 @@ __all__ = [
     "Conventions",
     "HeadOverlap",
     "LawFunctions",
+    "LengthCurve",
     "LimitPrediction",
     "LocatedPrompts",
     "LogitScale",
@@ -50,6 +52,7 @@ __all__ = [
     "head_overlap",
     "label_blind_risk",
     "law_functions",
+    "length_curve",
     "limit_prediction",
     "limit_risk",
     "linear_optimum",
