@@ -18,7 +18,7 @@ def table(case: str) -> str:
         return "*Nothing is recorded yet.*\n"
     lines = ["| measured | median | least | most |", "|---|---|---|---|"]
     for row in rows:
-        values = [f"{row[key]:.3g} {row['unit']}".strip() for key in KEYS]
+        values = [f"{row[key]:.4g} {row['unit']}".strip() for key in KEYS]
         lines.append(f"| {row['quantity']} | {' | '.join(values)} |")
     last = rows[-1]
     versions = ", ".join(f"{k} {v}" for k, v in last["versions"].items())
