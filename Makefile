@@ -13,7 +13,7 @@ help:
 	@echo "make test-slow  run the tests that take longer as well"
 	@echo "make lint       ruff format, ruff check, pyright"
 	@echo "make bench      measure, record in benchmarks/results, update the README"
-	@echo "make figures    draw the README's picture anew"
+	@echo "make figures    draw the pictures of README and docs anew"
 
 setup: $(READY)
 
@@ -37,9 +37,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
-# The README's picture, from the audit that `make demo` records.
+# The pictures of README and docs, from an audit and a reproduction run now.
 figures: demo
 	$(BIN)/python -m benchmarks.figures $(OUT)
+	$(BIN)/largeprompt reproduce --out out/reproduction --overwrite
+	cp out/reproduction/training.svg docs/images/training.svg
 
 bench: setup
 	$(BIN)/python -m benchmarks.run
