@@ -40,6 +40,12 @@ def one_head() -> tuple[torch.Tensor, torch.Tensor]:
     return bilinear, 1.6278 * value
 
 
+def opposite_heads() -> tuple[torch.Tensor, torch.Tensor]:
+    r"""Logits $\pm 0.13\, x \cdot x_q$, values $\pm 3.45\, y$."""
+    bilinear, value = reading_head(SLOPE * torch.eye(5, dtype=torch.float64))
+    return torch.stack([bilinear, -bilinear]), HEIGHT * torch.stack([value, -value])
+
+
 def risk(kind: str, n: int) -> RiskEstimate:
     """The risk of one predictor at one length."""
     generator = torch.Generator().manual_seed(SEED)
@@ -47,10 +53,8 @@ def risk(kind: str, n: int) -> RiskEstimate:
         case "one head":
             return label_blind_risk(HE, n, *one_head())
         case "two opposite heads":
-            bilinear, value = reading_head(SLOPE * torch.eye(5, dtype=torch.float64))
-            both = torch.stack([bilinear, -bilinear]), torch.stack([value, -value])
             exact = multihead_risk(HE, n, generator, count=1024)
-            return exact.estimate(both[0], HEIGHT * both[1])
+            return exact.estimate(*opposite_heads())
         case "one gradient step":
             return one_step_risk(HE, n, 2 * SLOPE * HEIGHT)
         case "ridge":
@@ -77,23 +81,25 @@ def measure() -> list[Row]:
             rows.append(
                 Row("population", name, "", ours.value, *ours.interval, details)
             )
-    rows.append(_drawn())
+    rows += [
+        _drawn(kind, n) for kind in ("one head", "two opposite heads") for n in LENGTHS
+    ]
     lu = ridgeless_risk(0.5, 0.5, 0.1, 0.1)
     rows.append(Row("population", "ridgeless limit of Lu et al.", "", lu, lu, lu))
     return rows
 
 
-def _drawn() -> Row:
-    """One head at n = 40 by drawn prompts, for the exact value above."""
+def _drawn(kind: str, n: int) -> Row:
+    """Softmax heads by drawn prompts, for the exact values above."""
     generator = torch.Generator().manual_seed(SEED)
-    bilinear, value = one_head()
+    bilinear, value = one_head() if kind == "one head" else opposite_heads()
     predict = functools.partial(softmax_prediction, bilinear=bilinear, value=value)
-    drawn = simulated_risk(HE, predict, 40, DRAWS, generator)
+    drawn = simulated_risk(HE, predict, n, DRAWS, generator)
     return Row(
         "population",
-        "risk of one head, n 40, by drawn prompts",
+        f"risk of {kind}, n {n}, by drawn prompts",
         "",
         drawn.value,
         *drawn.interval,
-        {"draws": DRAWS, "seed": SEED},
+        {"draws": DRAWS, "seed": SEED, "confidence": drawn.confidence},
     )
