@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import jaxtyping
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser
+
+from tests.report.browser import chromium
 
 FALSE_ALARM_BUDGET = 1e-6  # of the whole suite, however many statistical tests it holds
 
@@ -32,3 +35,10 @@ def without_shape_checks() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium, one for the session."""
+    with chromium() as browser:
+        yield browser

@@ -23,6 +23,7 @@ from largeprompt.experiments.verdicts import (
 )
 from largeprompt.icl.parameters import Separate
 from largeprompt.icl.presets import preset
+from tests.report.browser import inked_share, watch
 
 KEYS = {"id", "statement", "source", "verdict", "value", "target"}
 
@@ -110,6 +111,23 @@ def test_page_asks_for_nothing_and_shows_every_verdict(written):
     assert "<script" not in page
     for claim in findings[0].claims:
         assert claim.id in page
+
+
+@pytest.mark.browser
+def test_page_opens_in_chromium_without_a_request_or_a_complaint(written, browser):
+    directory, findings = written
+    path = directory / "reproduction.html"
+    page = browser.new_page()
+    record = watch(page)
+    page.goto(path.as_uri())
+    shown = page.inner_text("body")
+    assert all(claim.statement in shown for claim in findings[0].claims)
+    assert inked_share(page.screenshot()) > 0.01
+    page.close()
+    assert [url for url in record.requests if not url.startswith("data:")] == [
+        path.as_uri()
+    ]
+    assert record.complaints == []
 
 
 def test_results_in_the_way_are_refused(written, tmp_path):

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page
 
 from largeprompt.audit import AuditResult
 from largeprompt.report import write_report
-from tests.report.browser import chromium, open_report, watch
+from tests.report.browser import open_report, watch
 from tests.report.synthetic import synthetic_audit
 
 
@@ -31,12 +31,6 @@ def report(audit: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> Path
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(audit, path)
     return path
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
