@@ -25,15 +25,6 @@ PAPER = preset("paper-as-published")
 FACTOR = PAPER.conventions.logit_scale.factor(5)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Many small operations: more threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
