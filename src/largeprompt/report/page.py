@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import markupsafe
 import vl_convert
 
@@ -14,19 +13,16 @@ from largeprompt.report.curves import error_curves, ess_curve
 from largeprompt.report.files import write_whole
 from largeprompt.report.head_map import head_map
 from largeprompt.report.metrics import METRICS
-from largeprompt.report.numbers import show
 from largeprompt.report.palette import (
-    DARK,
-    LIGHT,
     PAGE,
     VEGA_LITE,
-    css_variables,
     dressed,
 )
 from largeprompt.report.phase_map import phase_map
 from largeprompt.report.provenance import byline, provenance
 from largeprompt.report.records import Record, at_length, lengths, records, typical
 from largeprompt.report.table import CARD, TABLE, TEXTS
+from largeprompt.report.templates import template
 from largeprompt.report.words import summarise
 
 
@@ -47,15 +43,7 @@ def render_page(result: AuditResult) -> str:
     """
     rows = records(result)
     longest = at_length(rows, max(lengths(rows)))
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("largeprompt.report", "assets"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["show"] = show
-    return environment.get_template("report.html.j2").render(
+    return template("report.html.j2").render(
         title=result.manifest["model"]["name"],
         byline=byline(result.manifest),
         definitions=result.manifest["definitions"],
@@ -68,8 +56,6 @@ def render_page(result: AuditResult) -> str:
         table=TABLE,
         texts=TEXTS,
         card=CARD,
-        light=markupsafe.Markup(css_variables(LIGHT)),
-        dark=markupsafe.Markup(css_variables(DARK)),
         payload={
             "heads": {name: [row[name] for row in rows] for name in rows[0]},
             "charts": _charts(rows, result.manifest["arguments"]["eps"]),

@@ -5,13 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jinja2
-import markupsafe
-
 from largeprompt.experiments.verdicts import Finding, Verdict
-from largeprompt.report.numbers import show
-from largeprompt.report.palette import DARK, LIGHT, css_variables
 from largeprompt.report.provenance import provenance
+from largeprompt.report.templates import template
 
 
 def paper_page(
@@ -28,23 +24,13 @@ def paper_page(
         figures: The SVG of each part's figure, by the part's name.
         manifest: What it was made with.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("largeprompt.report", "assets"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["show"] = show
     verdicts = Counter(claim.verdict for part in findings for claim in part.claims)
-    return environment.get_template("paper.html.j2").render(
+    return template("paper.html.j2").render(
         paper=manifest["paper"],
         verdicts={verdict: verdicts[verdict] for verdict in Verdict},
         findings=findings,
         pictures={name: _data_url(svg) for name, svg in figures.items()},
         provenance=provenance(manifest),
-        light=markupsafe.Markup(css_variables(LIGHT)),
-        dark=markupsafe.Markup(css_variables(DARK)),
     )
 
 
