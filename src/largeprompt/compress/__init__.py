@@ -1,0 +1,1 @@
+"""A long prompt as fewer numbers: exact atoms beside linear limits, with an error."""
