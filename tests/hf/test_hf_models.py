@@ -1,10 +1,11 @@
+import hashlib
 import json
 
 import pytest
 import torch
 
 from largeprompt.errors import ModelNotFoundError
-from largeprompt.hf import converted, load_model, load_text, models
+from largeprompt.hf import converted, embedded, load_model, load_text, models
 from largeprompt.hf.capture import Question, capture
 from largeprompt.hf.texts import token_ids
 from tests.hf.tiny import tiny_model, tiny_tokenizer, tokens
@@ -103,10 +104,49 @@ def test_an_interrupted_conversion_leaves_no_copy(tmp_path, monkeypatch, private
     assert not any(path.is_dir() for path in private_cache.iterdir())
 
 
-def test_a_missing_wheel_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(models, "find_spec", lambda name: None)
-    with pytest.raises(ModelNotFoundError, match=r"requirements/models\.txt"):
-        load_model("smollm2")
+@pytest.mark.parametrize(
+    ("name", "list_"), [("smollm2", "models"), ("gemma3", "gemma")]
+)
+def test_a_missing_wheel_says_what_to_install(monkeypatch, name, list_):
+    monkeypatch.setattr(embedded, "find_spec", lambda name: None)
+    with pytest.raises(ModelNotFoundError, match=rf"requirements/{list_}\.txt"):
+        load_model(name)
+
+
+@pytest.fixture
+def in_parts(tmp_path, monkeypatch):
+    """A model whose file comes in two parts, each in a package of its own."""
+    contents = [b"GGUF, the first", b" and the second part"]
+    for number, content in enumerate(contents):
+        package = tmp_path / f"planted_part{number}"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "file.part").write_bytes(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    model = embedded.Embedded(
+        title="Planted",
+        parts=tuple(f"planted_part{number}/file.part" for number in range(2)),
+        sha256=hashlib.sha256(b"".join(contents)).hexdigest(),
+        install="install it again",
+    )
+    monkeypatch.setitem(embedded.EMBEDDED, "planted", model)
+    return tmp_path
+
+
+def test_a_model_in_parts_is_joined_once_and_loaded(in_parts, conversions):
+    file = embedded.embedded_file("planted")
+    assert file.read_bytes() == b"GGUF, the first and the second part"
+    for part in in_parts.glob("planted_part*/file.part"):
+        part.write_bytes(b"")  # not read again
+    assert load_model("planted").description.name == "Planted"
+    assert conversions == [file]
+
+
+def test_parts_that_join_to_another_file_are_refused(in_parts, tmp_path):
+    (in_parts / "planted_part1" / "file.part").write_bytes(b"damaged")
+    with pytest.raises(ModelNotFoundError, match="install it again"):
+        load_model("planted")
+    assert not list(tmp_path.rglob("*.gguf"))
 
 
 def test_what_is_no_model_is_refused(tmp_path, monkeypatch):
