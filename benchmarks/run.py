@@ -15,7 +15,22 @@ import sys
 from benchmarks import pages
 from benchmarks.record import ROOT, Row, write
 
-CASES = ["law", "theory", "concentration", "audit", "population", "curves", "training"]
+CASES = [
+    "law",
+    "theory",
+    "concentration",
+    "audit",
+    "population",
+    "curves",
+    "training",
+    "sweep",
+    "certificates",
+    "cache_memory",
+    "ablation",
+    "depth",
+    "kernels",
+    "compression",
+]
 
 
 def green(tests: list[str]) -> bool:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from largeprompt.attention import attend as attend
     from largeprompt.audit import AuditResult as AuditResult
     from largeprompt.audit import audit_arrays as audit_arrays
+    from largeprompt.audit import load_audit as load_audit
+    from largeprompt.hf import LargePromptCache as LargePromptCache
+    from largeprompt.hf import ablate_model as ablate_model
     from largeprompt.hf import audit_model as audit_model
+    from largeprompt.hf import compressed as compressed
     from largeprompt.hf import load_model as load_model
     from largeprompt.laws import gaussian_law as gaussian_law
     from largeprompt.laws import law_table as law_table
@@ -31,13 +35,17 @@ _ROOM_OF = {
     "AuditResult": "audit",
     "Gaussian": "measures",
     "Head": "attention",
+    "LargePromptCache": "hf",
     "Measure": "measures",
     "Prompt": "measures",
+    "ablate_model": "hf",
     "attend": "attention",
     "audit_arrays": "audit",
     "audit_model": "hf",
+    "compressed": "hf",
     "gaussian_law": "laws",
     "law_table": "laws",
+    "load_audit": "audit",
     "load_model": "hf",
     "phase": "laws",
     "solve": "laws",

@@ -32,3 +32,35 @@ class ParityError(LargePromptError):
 
 class ResultError(LargePromptError):
     """A saved result is missing, truncated, of another format, or in the way."""
+
+
+class CacheError(LargePromptError):
+    """A compressed cache is used without its attention, or asked for what is gone."""
+
+
+class SweepError(LargePromptError):
+    """A sweep cannot go on: what is done is kept, and the same command resumes it."""
+
+
+class NotFiniteError(LargePromptError):
+    """A model computes a NaN or an infinity."""
+
+
+class DeviceError(LargePromptError):
+    """The device that was asked for is not there."""
+
+
+class MissingKernelError(LargePromptError):
+    """The package that a decoding kernel needs is not installed."""
+
+
+class NoHeadError(LargePromptError):
+    """No head of the model is what was asked for."""
+
+
+class ArraysError(LargePromptError):
+    """A file of queries, keys and values is missing, or lacks what it should hold."""
+
+
+class ComparisonError(LargePromptError):
+    """Two results cannot be compared; the message says in what they differ."""

@@ -10,6 +10,7 @@ from largeprompt.audit.prefixes import Prefixes
 from largeprompt.audit.statistics import query_statistics
 from largeprompt.audit.surface import law_surface
 from largeprompt.laws.exact import gaussian_law
+from largeprompt.laws.plan import smallest_n
 
 TOKENS = 75
 WIDTH, VALUE_WIDTH = 4, 3
@@ -128,16 +129,29 @@ def test_surface_holds_its_end_beyond_its_range(surface):
 
 
 def test_tokens_needed_is_where_the_law_meets_the_target(surface):
-    needed = tokens_needed(surface, 2.0, response=1.0, variance=5.0, target=0.01)
-    assert needed is not None
-    law = gaussian_law(needed, 2.0)
-    np.testing.assert_allclose(law.mean_square_error(1.0, 5.0), 0.01, rtol=2e-3)
+    needed = tokens_needed(
+        surface, [2.0, 7.0], response=1.0, variance=5.0, target=[0.01, 0.3]
+    )
+    law = gaussian_law(needed, [2.0, 7.0])
+    np.testing.assert_allclose(law.mean_square_error(1.0, 5.0), [0.01, 0.3], rtol=2e-2)
+
+
+def test_tokens_needed_is_the_smallest_integer_of_the_scalar_search(surface):
+    rng = np.random.default_rng(0)
+    variance, target = rng.uniform(0, 12, 40), 10 ** rng.uniform(-4, 1, 40)
+    ours = tokens_needed(surface, variance, 1.5, 4.0, target)
+    for s2, goal, n in zip(variance, target, ours, strict=True):
+        theirs = smallest_n(
+            lambda size, s2=s2: float(surface(size, s2).mean_square_error(1.5, 4.0)),
+            goal,
+        )
+        assert theirs == n
 
 
 def test_tokens_needed_is_one_where_values_do_not_vary(surface):
     assert tokens_needed(surface, 2.0, response=0.0, variance=0.0, target=0.01) == 1
 
 
-def test_tokens_needed_is_none_beyond_reach(surface):
-    assert tokens_needed(surface, 300.0, 1.0, 5.0, target=0.01) is None
-    assert tokens_needed(surface, 2.0, 1.0, 5.0, target=0.0) is None
+def test_tokens_needed_is_not_a_number_beyond_reach(surface):
+    beyond = tokens_needed(surface, [300.0, 2.0], 1.0, 5.0, target=[0.01, 0.0])
+    assert np.isnan(beyond).all()

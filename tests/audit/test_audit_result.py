@@ -22,7 +22,7 @@ def test_result_comes_back_from_its_files(result, tmp_path):
     loaded = AuditResult.load(tmp_path / "new" / "audit")
     assert loaded.heads.equals(result.heads)
     assert loaded.manifest == result.manifest
-    assert loaded.summary() == result.summary()
+    assert loaded.summary == result.summary
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["audit"]
 
 
@@ -117,7 +117,7 @@ def test_a_table_with_other_columns_is_refused(result):
 
 
 def test_summary_counts_the_heads_at_the_longest_length(result):
-    summary = result.summary()
+    summary = result.summary
     assert (summary["n"], summary["heads"]) == (45, 6)
     assert sum(summary["phases"].values()) == 6
     assert sum(summary["failed_assumptions"].values()) == 6

@@ -56,18 +56,18 @@ def test_long_characters_do_not_make_a_text_short():
 
 def test_estimate_scales_two_measurements_with_the_lengths(monkeypatch):
     monkeypatch.setattr(cost, "forward_seconds", lambda model, n: 1.0)
-    monkeypatch.setattr(cost, "block_seconds", lambda config, n, queries: 1e-3 * n)
+    monkeypatch.setattr(cost, "layer_seconds", lambda shape, n, queries: 1e-3 * n)
     model = tiny_model("llama")
     brief, long = estimate(model, [16]), estimate(model, [64, 128])
-    rows = 3 * 6 * cost.ROW_SECONDS
-    groups = 3 * 2
-    assert brief.seconds == pytest.approx(
-        1 + groups * 0.016 + rows + cost.SURFACE_SECONDS
-    )
-    assert long.seconds == pytest.approx(
-        1 + groups * 0.192 + 2 * rows + cost.SURFACE_SECONDS
-    )
+    rows, layers = 3 * cost.LAYER_SECONDS, 3
+    once = cost.SURFACE_SECONDS
+    assert brief.seconds == pytest.approx(1 + layers * 0.016 + rows + once)
+    assert long.seconds == pytest.approx(1 + layers * 0.192 + 2 * rows + once)
     assert 0 < brief.peak_bytes < long.peak_bytes
+    twice = estimate(model, [16], texts=2)
+    assert twice.seconds - once == pytest.approx(2 * (brief.seconds - once))
+    first = estimate(model, [16], layers=[0])
+    assert first.seconds - once == pytest.approx((brief.seconds - once) / 3)
 
 
 def test_estimate_measures_the_model_at_hand():

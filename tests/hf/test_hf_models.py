@@ -157,7 +157,7 @@ def test_what_is_no_model_is_refused(tmp_path, monkeypatch):
     for name, reason in [
         (tmp_path / "missing", "no model at"),
         ("missing.gguf", "no model at"),
-        (tmp_path / "empty", "is no folder with a causal language model"),
+        (tmp_path / "empty", "is no folder with a language model"),
         (note, "no GGUF file"),
         (gguf(tmp_path), "cannot read"),
     ]:

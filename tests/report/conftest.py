@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 from largeprompt.audit import AuditResult
 from largeprompt.report import write_report
 from tests.report.browser import open_report, watch
-from tests.report.synthetic import synthetic_audit
+from tests.report.synthetic import synthetic_audit, synthetic_profiles
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,7 +23,7 @@ def _one_bundle() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def audit() -> AuditResult:
-    return synthetic_audit()
+    return synthetic_profiles(synthetic_audit())
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.stats
 
 from largeprompt.audit import AuditResult
 from largeprompt.audit.columns import COLUMNS, SCHEMA
+from largeprompt.audit.profiles import PROFILE_SCHEMA
 from largeprompt.laws import phase
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -51,6 +54,7 @@ def _row(
     needed = 25.0 * math.exp(variance) // 1
     regime = phase(seen, variance).value
     return {
+        "text": "prose",
         "layer": layer,
         "head": head,
         "kv_head": head // 3,
@@ -90,8 +94,9 @@ def _manifest(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     layers = 1 + max(row["layer"] for row in rows)
     heads = 1 + max(row["head"] for row in rows)
     lengths = sorted({row["n"] for row in rows})
+    text = {"name": "prose", "sha256": "1" * 64, "tokens": lengths[-1]}
     return {
-        "format": "largeprompt.audit/1",
+        "format": "largeprompt.audit/2",
         "model": {
             "name": name,
             "source": "made up",
@@ -103,8 +108,16 @@ def _manifest(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
             "head_dim": 64,
             "dtype": "float32",
         },
-        "text": {"name": "prose", "sha256": "1" * 64, "tokens": lengths[-1]},
-        "arguments": {"lengths": lengths, "queries": 32, "eps": 0.1, "seed": 0},
+        "text": text,
+        "texts": [text],
+        "arguments": {
+            "lengths": lengths,
+            "queries": 32,
+            "eps": 0.1,
+            "layers": None,
+            "heads": None,
+            "seed": 0,
+        },
         "versions": {"largeprompt": "0.1.0", "python": "3.11.2", "torch": "2.13.0"},
         "seed": 0,
         "machine": "x86_64, 2 cores",
@@ -112,4 +125,62 @@ def _manifest(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "seconds": 41.7,
         "peak_rss_bytes": 2_147_483_648,
         "definitions": {column.name: column.definition for column in COLUMNS},
+    }
+
+
+def synthetic_profiles(audit: AuditResult) -> AuditResult:
+    """The audit with curves for every head at its longest length."""
+    draw = np.random.default_rng(9)
+    longest = max(audit.manifest["arguments"]["lengths"])
+    rows = [
+        {
+            **{name: row[name] for name in ("text", "layer", "head", "n")},
+            "profile": profile,
+            **curve,
+        }
+        for row in audit.heads.filter(pc.field("n") == longest).to_pylist()
+        for profile, curve in _curves(row, draw).items()
+    ]
+    table = pa.Table.from_pylist(rows, schema=PROFILE_SCHEMA)
+    return AuditResult(audit.heads, audit.manifest, table)
+
+
+def _curves(row: dict[str, Any], draw: np.random.Generator) -> dict[str, Any]:
+    """A formula with the shape of a real head, for each kind of curve."""
+    n, variance = row["n"], row["logit_variance"]
+    normal = scipy.stats.norm.ppf(np.linspace(0.0005, 0.9995, 33))
+    heavy = 0.02 * abs(row["logit_kurtosis"])
+    sizes = np.geomspace(3, 0.01, 24) * draw.lognormal(0, 0.2)
+    bands = np.array([1, 2, 3, 4, *2 ** np.arange(2, math.log2(n)) + 1])
+    width = np.diff([*bands, n + 1])
+    beyond = np.arange(0.5, 8.5, 0.5)
+    tilts = np.linspace(0.125, 2, 16)
+    lags = 2.0 ** np.arange(0, math.log2(n) - 2)
+    weights = row["sink_share"] * 0.5 ** np.arange(len(bands)) + width / n * 0.5
+    shorter = np.array([256.0, 512, 1024, 2048])
+    return {
+        "qq": _curve(normal, normal + heavy * normal**3, normal),
+        "tail": _curve(
+            beyond,
+            scipy.stats.norm.sf(beyond / (1 + heavy)),
+            scipy.stats.norm.sf(beyond),
+        ),
+        "log_mgf": _curve(
+            tilts,
+            tilts**2 * variance / 2 + heavy * tilts**3,
+            tilts**2 * variance / 2,
+        ),
+        "spectrum": _curve(1 + np.arange(len(sizes)), sizes, None),
+        "sink": _curve(bands, weights / weights.sum(), width / n),
+        "recent": _curve(bands, weights / weights.sum(), width / n),
+        "autocorrelation": _curve(lags, 0.6 * np.exp(-lags / 40), 0 * lags),
+        "drift": _curve(shorter, 3 / shorter**0.4, 2 / shorter**0.5),
+    }
+
+
+def _curve(x: Any, measured: Any, law: Any) -> dict[str, Any]:
+    return {
+        "x": [float(value) for value in x],
+        "measured": [float(value) for value in measured],
+        "law": None if law is None else [float(value) for value in law],
     }

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from largeprompt.audit import AuditResult
+from largeprompt.audit.profiles import PROFILES
 from largeprompt.report import write_report
 from tests.report.browser import inked_share, open_report, watch
 from tests.report.synthetic import LENGTHS, synthetic_audit
@@ -42,7 +43,8 @@ def row_of(audit: AuditResult, layer: int, head: int, n: int) -> dict:
 
 
 def test_report_shows_every_chart(page, tmp_path):
-    for chart in ("map", "ess", "errors", "phases"):
+    charts = ("map", "ess", "errors", "phases", "shares", "law")
+    for chart in (*charts, *(profile.name for profile in PROFILES)):
         assert page.locator(f"#chart-{chart} svg").count() == 1, chart
         path = tmp_path / f"{chart}.png"
         page.locator(f"#chart-{chart}").screenshot(path=path)
@@ -66,7 +68,7 @@ def test_clicked_head_is_named_on_the_card_and_marked_in_the_table(
     page, audit, layer, head
 ):
     click_cell(page, layer, head)
-    assert f"Layer {layer}, head {head}" in page.locator("#card h3").inner_text()
+    assert f"Layer {layer}, head {head}" in page.locator("#card h3").first.inner_text()
     assert card(page, "verdict") == row_of(audit, layer, head, 8192)["verdict"]
     marked = page.locator("#heads tr[aria-current]")
     assert marked.count() == 1
@@ -147,7 +149,9 @@ def test_every_metric_of_the_map_can_be_shown(page):
         page.locator("select[name=metric]").select_option(option)
         page.wait_for_function(
             "note => document.getElementById('metric-note').textContent === note",
-            arg=page.locator(f"option[value={option}]").get_attribute("data-note"),
+            arg=page.locator(
+                f"select[name=metric] option[value={option}]"
+            ).get_attribute("data-note"),
         )
     click_cell(page, 2, 6)
     assert (card(page, "layer"), card(page, "head")) == ("2", "6")
@@ -209,7 +213,7 @@ def test_small_and_odd_audits_draw_without_complaint(browser: Browser, audit, tm
     page = browser.new_page()
     record = watch(page)
     open_report(page, path)
-    assert page.locator(".chart svg").count() == 4
+    assert page.locator(".chart svg").count() == 6
     assert (record.requests, record.complaints) == ([path.as_uri()], [])
     page.close()
 

@@ -2,16 +2,23 @@
 
 import re
 
+import pyarrow.csv
 import pytest
+import scipy.stats
 import vl_convert
+from hypothesis import given
+from hypothesis import strategies as st
 
-from largeprompt.report import Figure, write_figure
+from largeprompt.report import Figure, figure_chart, figure_data, write_figure
 from largeprompt.report.curves import error_curves, ess_curve
 from largeprompt.report.head_map import head_map
+from largeprompt.report.law_chart import law_chart
 from largeprompt.report.metrics import METRICS, log_ticks
 from largeprompt.report.palette import LIGHT, VEGA_LITE, dressed
 from largeprompt.report.phase_map import phase_map
 from largeprompt.report.records import records
+from largeprompt.report.scatter import rank_correlation
+from largeprompt.report.shares import linear_shares, share_curve
 from tests.report.browser import inked_share
 from tests.report.synthetic import synthetic_audit
 
@@ -42,6 +49,53 @@ def test_figure_of_another_kind_or_suffix_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", list(Figure))
+def test_figure_s_numbers_are_written_beside_it(kind, tmp_path):
+    path = tmp_path / "figure.csv"
+    write_figure(SMALL, kind, path)
+    written = pyarrow.csv.read_csv(path)
+    assert written.to_pydict() == figure_data(SMALL, kind).to_pydict()
+    assert written.num_rows >= 7 * 3 or kind is Figure.LINEAR_HEADS
+
+
+def test_figure_in_a_notebook_draws_the_same_points_as_its_file(tmp_path):
+    write_figure(SMALL, Figure.LAW, tmp_path / "figure.svg")
+    spec = figure_chart(SMALL, Figure.LAW).to_dict()
+    shown = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    filled = re.compile(r"<path[^>]*translate\(([^)]*)\)[^>]*fill=.#")
+    drawn = (tmp_path / "figure.svg").read_text()
+    assert len(filled.findall(shown)) == len(filled.findall(drawn)) >= 7 * 3
+
+
+def test_share_of_linear_heads_is_counted_by_hand():
+    rows = records(SMALL)
+    shares = linear_shares(rows, 0.1)
+    for point in shares:
+        here = [row for row in rows if row["n"] == min(point["n"], 1000)]
+        if point["criterion"] == "sinks and recent kept":
+            within = [row["linear_error_kept"] <= 0.1 for row in here]
+        elif point["criterion"] == "held out, exact law":
+            needed = [row["tokens_needed"] for row in rows if row["n"] == 1000]
+            within = [n is not None and n <= point["n"] for n in needed]
+        else:
+            continue
+        assert point["heads"] == sum(within), point
+        assert point["share"] == sum(within) / 21
+    assert max(point["n"] for point in shares) == 1_000_000
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
+def test_rank_correlation_is_scipy_s(pairs):
+    rows = [{"a": a, "b": b} for a, b in pairs]
+    found = rank_correlation(rows, "a", "b")
+    if min(len({a for a, _ in pairs}), len({b for _, b in pairs})) < 2:
+        assert found is None
+    else:
+        a, b = zip(*pairs, strict=True)
+        expected, _ = scipy.stats.spearmanr(a, b)
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
 def test_head_map_draws_a_cell_and_phase_map_a_point_for_each_head(tmp_path):
     def marks(kind: Figure, fill: str) -> int:
         write_figure(SMALL, kind, tmp_path / "figure.svg")
@@ -58,6 +112,8 @@ def test_every_chart_is_a_valid_specification_for_the_bundled_runtime():
         ess_curve(rows, LIGHT, "container"),
         error_curves(rows, LIGHT, "container", 0.1),
         phase_map(rows, LIGHT, "container"),
+        share_curve(rows, LIGHT, "container", 0.1),
+        law_chart(rows, LIGHT, "container"),
         *(head_map(metric, rows, LIGHT, "container") for metric in METRICS),
     ]
     for chart in charts:

@@ -92,6 +92,7 @@ def test_shown_number_is_within_half_a_unit_of_its_third_digit(value):
         (0.5, "0.500"),
         (15.72, "15.7"),
         (-0.4649, "-0.465"),
+        (True, "yes"),
         (1234.5, "1,234"),
     ],
 )
@@ -152,7 +153,7 @@ def test_page_defines_every_column(text, audit):
 
 def test_page_names_no_other_file_or_host(text):
     tags = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
-    assert re.findall(r"""(?:src|href)\s*=\s*["'](?!data:)""", tags) == []
+    assert re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", tags) == []
     assert re.findall(r"url\(|@import|https?://", tags) == []
 
 

@@ -18,6 +18,7 @@ class Column:
 
 
 COLUMNS = (
+    Column("text", pa.string(), "Name of the text that was read."),
     Column("layer", pa.int32(), "Layer of the head, from 0."),
     Column("head", pa.int32(), "Query head within the layer, from 0."),
     Column("kv_head", pa.int32(), "Key/value head that the query head reads."),
@@ -25,18 +26,21 @@ COLUMNS = (
     Column(
         "effective_n",
         pa.int64(),
-        "Tokens the last query sees: min(n, window).",
+        "Tokens a query sees: min(n, window).",
     ),
     Column(
         "window",
         pa.int64(),
-        "Width of the head's sliding window, itself included; null where it sees all.",
+        "Tokens in the head's sliding window, the query's own included; null where it "
+        "sees all.",
         nullable=True,
     ),
     Column(
         "queries",
         pa.int32(),
-        "Query positions measured: the last ones up to n, each with its own prefix.",
+        "Query positions measured, each with what it sees: the last ones up to n; with "
+        "a seed, drawn among the last n / 8; spread over all n where attention goes "
+        "both ways.",
     ),
     Column(
         "logit_variance",
@@ -97,7 +101,8 @@ COLUMNS = (
         "linear_error_kept",
         pa.float64(),
         "The same with the first 4 and the last min(256, effective_n / 8) tokens the "
-        "query sees kept exact and the rest replaced by its linear limit.",
+        "query sees kept exact (the nearest where attention goes both ways) and the "
+        "rest replaced by its linear limit.",
     ),
     Column(
         "limit_error_held_out",
@@ -110,6 +115,83 @@ COLUMNS = (
         pa.float64(),
         "What the exact law predicts for limit_error_held_out if the tokens were "
         "independent Gaussians with the prefix's moments.",
+    ),
+    Column(
+        "held_out_median",
+        pa.float64(),
+        "Median over queries of the error that limit_error_held_out is the root mean "
+        "square of.",
+        nullable=True,
+    ),
+    Column(
+        "held_out_low",
+        pa.float64(),
+        "Lower 95% confidence limit of that median over queries, from order "
+        "statistics: for queries drawn independently, whatever their law; null for 5 "
+        "queries or fewer.",
+        nullable=True,
+    ),
+    Column(
+        "held_out_high",
+        pa.float64(),
+        "Upper 95% confidence limit of that median.",
+        nullable=True,
+    ),
+    Column(
+        "proxy_ratio",
+        pa.float64(),
+        "Proxy variance of the logits over their variance, within the reach of the "
+        "tokens; 1 where they are as sub-Gaussian as a Gaussian. Median over at most 4 "
+        "queries, as is everything below but drift.",
+        nullable=True,
+    ),
+    Column(
+        "tail_exponent",
+        pa.float64(),
+        "Exponent a of the tail exp(-r^a) of the logits, fitted to the 2 sqrt(n) "
+        "farthest from their median; null below 20 tokens.",
+        nullable=True,
+    ),
+    Column(
+        "tail_exponent_law",
+        pa.float64(),
+        "What the same fit gives on as many Gaussian logits.",
+        nullable=True,
+    ),
+    Column(
+        "logit_correlation",
+        pa.float64(),
+        "Correlation of the logits of neighbouring tokens.",
+        nullable=True,
+    ),
+    Column(
+        "independent_tokens",
+        pa.float64(),
+        "How many independent tokens would leave the same error across the tilt, from "
+        "the autocorrelation of the logits up to sqrt(n) tokens apart, to leading "
+        "order.",
+        nullable=True,
+    ),
+    Column(
+        "drift",
+        pa.float64(),
+        "Root-mean-square distance of the output over the first half of the tokens "
+        "that a query sees from its output over all of them.",
+        nullable=True,
+    ),
+    Column(
+        "drift_law",
+        pa.float64(),
+        "What the exact law predicts for drift if the tokens were independent "
+        "Gaussians with the prefix's moments.",
+        nullable=True,
+    ),
+    Column(
+        "effective_rank",
+        pa.float64(),
+        "Participation ratio of the squared singular values of scale Cov(v, k), the "
+        "operator of the linear limit, over the tokens that the last query sees.",
+        nullable=True,
     ),
     Column(
         "phase",

@@ -9,12 +9,9 @@ import dataclasses
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Float
 from torch import Tensor
 
-Logits = Float64[Tensor, "*batch n"]
-Members = Bool[Tensor, "*batch n"]
-Values = Float64[Tensor, "n v"]
 Scalars = Float[Tensor, "*batch"]
 Outputs = Float[Tensor, "*batch v"]
 
@@ -56,31 +53,6 @@ class Moments:
         """
         log_mass = self.count.log() + self.logit_mean + self.logit_variance / 2
         return Answer(log_mass, self.value_mean + self.shift)
-
-
-def moments(logits: Logits, members: Members, value: Values) -> Moments:
-    """Return the moments of the tokens in `members`; zeros for an empty set."""
-    inside = members.to(logits.dtype)
-    count = inside.sum(-1)
-    divisor = count.clamp_min(1)
-    mean = (logits * inside).sum(-1) / divisor
-    centred = (logits - mean[..., None]) * inside
-    return Moments(
-        count=count,
-        logit_mean=mean,
-        logit_variance=centred.square().sum(-1) / divisor,
-        value_mean=inside @ value / divisor[..., None],
-        shift=centred @ value / divisor[..., None],
-    )
-
-
-def attention(logits: Logits, members: Members, value: Values) -> tuple[Answer, Logits]:
-    """Return softmax attention over the tokens in `members`, and its weights."""
-    masked = logits.masked_fill(~members, -torch.inf)
-    weights = masked.softmax(-1)
-    # the largest weight is exp(largest logit - log-mass), and at least 1/n
-    log_mass = masked.amax(-1) - weights.amax(-1).log()
-    return Answer(log_mass, weights @ value), weights
 
 
 def merge(one: Answer, other: Answer) -> Outputs:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from largeprompt.audit.outlook import outlook, policy
+
 MEDIANS = (
     "logit_variance",
     "logit_kurtosis",
@@ -22,18 +24,20 @@ MEDIANS = (
 ERRORS = ("linear_error_in_sample", "linear_error_kept", "limit_error_held_out")
 
 
-def overview(heads: pa.Table, eps: float) -> dict[str, Any]:
+def overview(heads: pa.Table, eps: float, context: int | None = None) -> dict[str, Any]:
     """Return counts and medians over the heads at the longest length.
 
     Args:
         heads: The table of an audit.
         eps: The relative error up to which a head counts as linear.
+        context: The most tokens the model reads, where that is known.
 
     Returns:
         `n`, `heads` (how many) and `eps`; `phases` and `failed_assumptions`, each from
         a name to a number of heads, most frequent first; `within_eps`, from a column
         of errors to the number of heads at most `eps` off; `medians`, from a column to
-        its median over heads.
+        its median over heads; `outlook` and `policy` (`audit.outlook`): how many heads
+        are linear by length, and what a compression would do with them.
     """
     everything = heads.to_pylist()
     longest = max(row["n"] for row in everything)
@@ -48,6 +52,8 @@ def overview(heads: pa.Table, eps: float) -> dict[str, Any]:
         "medians": {
             name: statistics.median(row[name] for row in rows) for name in MEDIANS
         },
+        "outlook": outlook(everything, eps, context),
+        "policy": policy(rows, eps),
     }
 
 

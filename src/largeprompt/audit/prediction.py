@@ -5,9 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from largeprompt.audit.prefixes import Prefixes
 from largeprompt.audit.surface import LawSurface
-from largeprompt.errors import UnreachableTargetError
-from largeprompt.laws.exact import GaussianLaw
-from largeprompt.laws.plan import smallest_n
+from largeprompt.laws.exact import LARGEST_N, GaussianLaw
 
 Array = NDArray[np.float64]
 
@@ -71,22 +69,31 @@ def predicted_held_out(
 
 def tokens_needed(
     law: LawSurface,
-    logit_variance: float,
-    response: float,
-    variance: float,
-    target: float,
-) -> float | None:
-    """Return the smallest n whose mean-square error is at most `target`.
+    logit_variance: ArrayLike,
+    response: ArrayLike,
+    variance: ArrayLike,
+    target: ArrayLike,
+) -> Array:
+    """Return the smallest n whose mean-square error is at most `target`, for each head.
 
     Extrapolates: the tokens are independent Gaussians, and neither the logit variance
-    nor the moments change with the length. None when more than 1e15 tokens are needed.
+    nor the moments change with the length. NaN when more than 1e15 tokens are needed.
     """
+    logit_variance, response, variance, target = np.broadcast_arrays(
+        logit_variance, response, variance, target
+    )
 
-    def error(n: float) -> float:
-        here = law(n, logit_variance)
-        return float(here.mean_square_error(response, variance))
+    def met(n: Array) -> NDArray[np.bool_]:
+        return law(n, logit_variance).mean_square_error(response, variance) <= target
 
-    try:
-        return float(smallest_n(error, target))
-    except UnreachableTargetError:
-        return None
+    low, high = np.zeros(target.shape), np.full(target.shape, LARGEST_N)
+    reached = met(high)
+    high[met(np.ones_like(low))] = 1  # not met at low, met at high
+    while ((high - low) > 1).any():
+        # the geometric middle, inside the bracket: lengths span fifteen decades
+        middle = np.clip(
+            np.round(np.sqrt(low * high)), low + 1, np.maximum(high - 1, 1)
+        )
+        here = met(middle)
+        high, low = np.where(here, middle, high), np.where(here, low, middle)
+    return np.where(reached, high, np.nan)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import os
 import tempfile
@@ -9,29 +10,36 @@ from pathlib import Path
 from typing import Any, Self, final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from largeprompt.audit.columns import SCHEMA
+from largeprompt.audit.files import written_to
+from largeprompt.audit.notebook import as_html
 from largeprompt.audit.overview import overview
+from largeprompt.audit.profiles import PROFILE_SCHEMA
 from largeprompt.errors import ResultError
 
-FORMAT = "largeprompt.audit/1"
+FORMAT = "largeprompt.audit/2"
 HEADS = "heads.parquet"
+PROFILES = "profiles.parquet"
 MANIFEST = "manifest.json"
 
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class AuditResult:
-    """The audit of one model on one text.
+    """The audit of one model on one or several texts.
 
-    `heads` has one row per layer, head and length, with the columns of
+    `heads` has one row per text, layer, head and length, with the columns of
     `audit.columns`; `manifest` says what was audited, with which arguments, versions
-    and machine, and what each column means.
+    and machine, and what each column means. `profiles` holds the curves of the heads
+    (`audit.profiles`), None where none were measured.
     """
 
     heads: pa.Table
     manifest: dict[str, Any]
+    profiles: pa.Table | None = None
 
     def __post_init__(self) -> None:
         if self.manifest.get("format") != FORMAT:
@@ -46,47 +54,81 @@ class AuditResult:
             )
         if self.heads.num_rows == 0:
             raise ValueError("an audit needs at least one head; got no row")
+        if self.profiles is not None and not self.profiles.schema.equals(
+            PROFILE_SCHEMA
+        ):
+            raise ValueError(
+                f"profiles must have the columns {PROFILE_SCHEMA.names} and their "
+                f"types; got {self.profiles.schema.names}"
+            )
 
+    @property
     def summary(self) -> dict[str, Any]:
-        """Return the numbers of the whole model at the longest length."""
-        return overview(self.heads, self.manifest["arguments"]["eps"])
+        """The numbers of the whole model at the longest length (`audit.overview`)."""
+        return overview(
+            self.heads,
+            self.manifest["arguments"]["eps"],
+            self.manifest["model"].get("context"),
+        )
+
+    @property
+    def details(self) -> Any:
+        """The table of heads as a pandas DataFrame; as it is where pandas is not."""
+        if importlib.util.find_spec("pandas") is None:
+            return self.heads
+        return self.heads.to_pandas()
+
+    @property
+    def texts(self) -> list[str]:
+        """The names of the texts that were read."""
+        return [text["name"] for text in self.manifest["texts"]]
+
+    def only(self, text: str) -> Self:
+        """Return the audit on one of the texts.
+
+        Raises:
+            ValueError: No text has that name.
+        """
+        entries = [e for e in self.manifest["texts"] if e["name"] == text]
+        if not entries:
+            raise ValueError(f"text must be one of {self.texts}; got {text!r}")
+        manifest = {**self.manifest, "text": entries[0], "texts": entries}
+        mine = pc.field("text") == text
+        profiles = None if self.profiles is None else self.profiles.filter(mine)
+        return type(self)(self.heads.filter(mine), manifest, profiles)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.heads, self.manifest, self.summary)
 
     def save(self, directory: Path | str, *, overwrite: bool = False) -> None:
         """Write `heads.parquet` and `manifest.json`, whole or not at all.
 
-        Both are written to a temporary directory beside `directory`, which is then
-        renamed; in an existing directory the two files are moved in one after the
-        other, the manifest last. It holds the hash of the table, so that an
-        interruption in between is noticed by `load`.
+        So is `profiles.parquet` where there are profiles. The files are written to a
+        temporary directory beside `directory`, which is then renamed; in an existing
+        directory they are moved in one after the other, the manifest last. It holds
+        the hashes of the tables, so that an interruption in between is noticed by
+        `load`.
 
         Args:
             directory: Where to; created when missing, other files in it are kept.
             overwrite: Whether an audit already there is replaced.
 
         Raises:
-            ResultError: `directory` is a file, or holds an audit already.
+            ResultError: `directory` is a file, holds an audit already, or cannot be
+                written to.
         """
         directory = Path(directory)
         if directory.exists() and not directory.is_dir():
             raise ResultError(f"{directory} is a file; an audit is a directory")
-        in_the_way = [name for name in (HEADS, MANIFEST) if (directory / name).exists()]
+        names = (HEADS, PROFILES, MANIFEST)
+        in_the_way = [name for name in names if (directory / name).exists()]
         if in_the_way and not overwrite:
             raise ResultError(
                 f"{directory} already holds {' and '.join(in_the_way)}; "
                 "choose another directory or ask to overwrite"
             )
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=directory.parent, prefix=f".{directory.name}."
-        ) as scratch:
-            whole = Path(scratch) / directory.name
-            whole.mkdir()
-            self._write(whole)
-            if directory.exists():
-                os.replace(whole / HEADS, directory / HEADS)
-                os.replace(whole / MANIFEST, directory / MANIFEST)
-            else:
-                whole.rename(directory)
+        with written_to(directory):
+            self._write_whole(directory)
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
@@ -98,22 +140,61 @@ class AuditResult:
         """
         directory = Path(directory)
         manifest = _read_manifest(directory / MANIFEST)
-        table = _read(directory / HEADS)
-        if hashlib.sha256(table).hexdigest() != manifest.pop("heads_sha256", None):
-            raise ResultError(
-                f"{directory / HEADS} is truncated, or not the one that {MANIFEST} "
-                "describes"
-            )
+        heads = _read_whole(directory / HEADS, manifest.pop("heads_sha256", None))
+        digest = manifest.pop("profiles_sha256", None)
+        curves = digest and _read_whole(directory / PROFILES, digest)
         try:
-            return cls(pq.read_table(pa.BufferReader(table)), manifest)
+            profiles = pq.read_table(pa.BufferReader(curves)) if curves else None
+            return cls(pq.read_table(pa.BufferReader(heads)), manifest, profiles)
         except (pa.ArrowInvalid, ValueError) as error:
             raise ResultError(f"{directory} is no audit: {error}") from error
 
+    def _write_whole(self, directory: Path) -> None:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=directory.parent, prefix=f".{directory.name}."
+        ) as scratch:
+            whole = Path(scratch) / directory.name
+            whole.mkdir()
+            self._write(whole)
+            if directory.exists():
+                for name in (HEADS, PROFILES, MANIFEST):
+                    if (whole / name).exists():
+                        os.replace(whole / name, directory / name)
+                    else:
+                        (directory / name).unlink(missing_ok=True)
+            else:
+                whole.rename(directory)
+
     def _write(self, directory: Path) -> None:
-        pq.write_table(self.heads, directory / HEADS)
-        digest = hashlib.sha256((directory / HEADS).read_bytes()).hexdigest()
-        text = json.dumps({**self.manifest, "heads_sha256": digest}, indent=2)
+        manifest = dict(self.manifest)
+        for name, table in ((HEADS, self.heads), (PROFILES, self.profiles)):
+            if table is not None:
+                pq.write_table(table, directory / name)
+                digest = hashlib.sha256((directory / name).read_bytes()).hexdigest()
+                manifest[f"{name.removesuffix('.parquet')}_sha256"] = digest
+        text = json.dumps(manifest, indent=2)
         (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def load_audit(directory: Path | str) -> AuditResult:
+    """Read an audit that was saved.
+
+    Raises:
+        ResultError: A file is missing, truncated, of another format, or the two do not
+            belong together.
+    """
+    return AuditResult.load(directory)
+
+
+def _read_whole(path: Path, digest: str | None) -> bytes:
+    """Return what a file holds if it is what the manifest says."""
+    content = _read(path)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ResultError(
+            f"{path} is truncated, or not the one that {MANIFEST} describes"
+        )
+    return content
 
 
 def _read(path: Path) -> bytes:

@@ -1,11 +1,14 @@
 """Per-query statistics of a layer -> one row of the table per head."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from largeprompt.audit.curves import HeadCurves
+from largeprompt.audit.intervals import median_interval
 from largeprompt.audit.prediction import predicted_held_out, tokens_needed
 from largeprompt.audit.prefixes import Prefixes
 from largeprompt.audit.statistics import QueryStatistics
@@ -19,40 +22,43 @@ Row = dict[str, Any]
 
 def head_rows(
     statistics: QueryStatistics,
+    curves: Sequence[HeadCurves],
     prefixes: Prefixes,
     law: LawSurface,
     *,
     layer: int,
-    kv_heads: int,
+    heads: Sequence[int],
+    group: int,
     eps: float,
+    text: str,
     parity_errors: Sequence[float] | None,
 ) -> list[Row]:
     """Return the rows of one layer at one length, a dictionary per head.
 
     Args:
         statistics: What was measured.
+        curves: The curves of each query head measured.
         prefixes: At which positions, and what each sees.
         law: The exact law of Gaussian tokens.
         layer: The layer's number.
-        kv_heads: The number of key/value heads.
+        heads: The number of each query head measured.
+        group: How many query heads read one key/value head.
         eps: The relative error that `tokens_needed` and the verdict ask for.
+        text: The name of the text.
         parity_errors: One a head, or None where there is no model to compare with.
     """
     columns = _columns(statistics, prefixes, law)
-    response = np.median(statistics.response.numpy(), -1)
-    variance = np.median(statistics.value_variance.numpy(), -1)
-    target = eps**2 * np.median(_square_norms(statistics), -1)
-    heads = len(target)
+    needed = tokens_needed(
+        law,
+        columns["logit_variance"],
+        np.median(statistics.response.numpy(), -1),
+        np.median(statistics.value_variance.numpy(), -1),
+        eps**2 * np.median(_square_norms(statistics), -1),
+    )
     rows = []
-    for head in range(heads):
-        measured = {name: float(column[head]) for name, column in columns.items()}
-        needed = tokens_needed(
-            law,
-            measured["logit_variance"],
-            float(response[head]),
-            float(variance[head]),
-            float(target[head]),
-        )
+    for index, head in enumerate(heads):
+        measured = {name: float(column[index]) for name, column in columns.items()}
+        tokens = None if math.isnan(needed[index]) else float(needed[index])
         evidence = Evidence(
             effective_n=prefixes.effective_n,
             eps=eps,
@@ -64,23 +70,27 @@ def head_rows(
             kept=measured["linear_error_kept"],
             held_out=measured["limit_error_held_out"],
             law=measured["limit_error_law"],
-            tokens_needed=needed,
+            tokens_needed=tokens,
         )
         rows.append(
             {
+                "text": text,
                 "layer": layer,
                 "head": head,
-                "kv_head": head * kv_heads // heads,
+                "kv_head": head // group,
                 "n": prefixes.n,
                 "effective_n": prefixes.effective_n,
                 "window": prefixes.window,
                 "queries": len(prefixes.positions),
                 **measured,
+                **_spreads(statistics, index, measured["output_rms"]),
+                **{name: _number(x) for name, x in curves[index].columns.items()},
+                "curves": curves[index].curves,
                 "phase": str(evidence.phase),
-                "tokens_needed": needed,
+                "tokens_needed": tokens,
                 "verdict": verdict(evidence),
                 "failed_assumption": str(failed_assumption(evidence)),
-                "parity_error": parity_errors[head] if parity_errors else None,
+                "parity_error": parity_errors[index] if parity_errors else None,
             }
         )
     return rows
@@ -118,6 +128,23 @@ def _columns(
         "limit_error_held_out": _relative(statistics.held_out.numpy(), rms),
         "limit_error_law": _relative(predicted, rms),
     }
+
+
+def _spreads(
+    statistics: QueryStatistics, index: int, rms: float
+) -> dict[str, float | None]:
+    """Return the median held-out error over queries, and its confidence limits."""
+    errors = np.sqrt(statistics.held_out[index].numpy())
+    low, high = median_interval(errors)
+    found = {"median": np.median(errors), "low": low, "high": high}
+    return {
+        f"held_out_{name}": _number(float(x) / rms if rms > 0 else math.nan)
+        for name, x in found.items()
+    }
+
+
+def _number(x: float) -> float | None:
+    return None if math.isnan(x) else x
 
 
 def _square_norms(statistics: QueryStatistics) -> Array:

@@ -1,22 +1,27 @@
 r"""What attention does at a few query positions, measured per query.
 
-For each head an `m x n` block of logits, queries by tokens, in float64; never `n x n`.
-No covariance matrix is formed: with logits $\ell_j$ of one query,
-$\mathrm{Cov}(v, k) q$ is the mean of $(\ell_j - \bar\ell) v_j$.
+For each head a block of logits, queries by tokens, in float64; never `n x n`, and not
+even a whole row: prefixes are read in pieces whose sums add up (`audit.sums`). No
+covariance matrix is formed: with logits $\ell_j$ of one query, $\mathrm{Cov}(v, k) q$
+is the mean of $(\ell_j - \bar\ell) v_j$.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from largeprompt.audit.limits import attention, merge, moments
-from largeprompt.audit.prefixes import FIRST, Prefixes
+from largeprompt.audit.limits import merge
+from largeprompt.audit.logits import Logits, centred
+from largeprompt.audit.pieces import Parts, parts
+from largeprompt.audit.prefixes import Prefixes
 
-BLOCK = 32  # queries at a time: bounds the memory of a block whatever `m` is
+BLOCK = 32  # queries at a time
+ELEMENTS = 2**18  # logits at a time, most: a piece that stays in the processor's cache
+TINY = 2**11  # logits of a head and block up to which heads are taken together
 
 PerQuery = Float64[Tensor, "h m"]
 
@@ -65,8 +70,11 @@ def query_statistics(
     prefixes: Prefixes,
     *,
     scale: float,
+    softcap: float | None = None,
 ) -> QueryStatistics:
-    """Return the statistics of one layer at the positions of `prefixes`.
+    r"""Return the statistics of one layer at the positions of `prefixes`.
+
+    They are computed where the arrays live and returned on the CPU.
 
     Args:
         query: The queries at every position, as the softmax meets them.
@@ -74,57 +82,85 @@ def query_statistics(
         value: The values.
         prefixes: The query positions to measure and what each sees.
         scale: Factor of the inner products; logits are `scale * q.k`.
+        softcap: $c$ where the logits are $c \tanh(\text{scale}\, q \cdot k / c)$.
     """
-    heads = []
-    for group, k, v in zip(query.chunk(key.shape[0]), key, value, strict=True):
-        blocks = [
-            _block(group, k, v, prefixes.rows(start, start + BLOCK), scale)
-            for start in range(0, len(prefixes.positions), BLOCK)
-        ]
-        heads.append(_concatenate(blocks, dim=1))
-    return _concatenate(heads, dim=0)
+    prefixes = prefixes.to(query.device)
+    blocks = [
+        prefixes.rows(start, start + BLOCK)
+        for start in range(0, len(prefixes.positions), BLOCK)
+    ]
+    heads = [
+        concatenate(
+            [_block(q, k, v, block, Logits(scale, softcap)) for block in blocks], dim=1
+        )
+        for q, k, v in _head_groups(query, key, value, prefixes)
+    ]
+    return concatenate(heads, dim=0)
+
+
+def _head_groups(
+    query: Float[Tensor, "h n k"],
+    key: Float[Tensor, "hkv n k"],
+    value: Float[Tensor, "hkv n v"],
+    prefixes: Prefixes,
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield key/value heads one at a time, or several together where they are tiny.
+
+    A head's numbers are the same to the bit whichever heads it is measured with, but
+    for tiny ones, which matrix products may round in other ways together.
+    """
+    group = query.shape[0] // key.shape[0]
+    rows = group * min(BLOCK, len(prefixes.positions))
+    count = max(1, TINY // (rows * prefixes.n))
+    for start in range(0, key.shape[0], count):
+        stop = min(start + count, key.shape[0])
+        yield query[start * group : stop * group], key[start:stop], value[start:stop]
 
 
 def _block(
-    query: Float[Tensor, "g n k"],
-    key: Float[Tensor, "n k"],
-    value: Float[Tensor, "n v"],
+    query: Float[Tensor, "h n k"],
+    key: Float[Tensor, "hkv n k"],
+    value: Float[Tensor, "hkv n v"],
     prefixes: Prefixes,
-    scale: float,
+    law: Logits,
 ) -> QueryStatistics:
-    low = int(prefixes.first[0]) // 2 * 2  # even, so that a stride of 2 keeps parity
-    high = int(prefixes.positions[-1]) + 1
-    tokens = torch.arange(low, high)
-    values = value[low:high].double()
-    logits = scale * query[:, prefixes.positions].double() @ key[low:high].double().mT
-    visible = prefixes.visible(tokens)
+    low = int(prefixes.first.min())
+    high = int(prefixes.final.max()) + 1
+    heads = len(key)
+    queries = query[:, prefixes.positions].double()
+    grouped = queries.reshape(heads, -1, query.shape[-1])  # hkv x (g m) x k
+    block = centred(grouped, key[:, low:high].double(), law)
+    found = parts(block, value[:, low:high].double(), prefixes, low, ELEMENTS)
+    return _answered(found, len(query), block.reference)
 
-    own = moments(logits, visible, values)
-    exact, weights = attention(logits, visible, values)
-    kept = prefixes.kept(tokens)
-    bulk = moments(logits, visible & ~kept, values).limit()
-    partly = merge(attention(logits, kept, values)[0], bulk)
-    even, odd = slice(0, None, 2), slice(1, None, 2)
-    attended, _ = attention(logits[..., even], visible[:, even], values[even])
-    held_out = moments(logits[..., odd], visible[:, odd], values[odd]).limit()
 
-    mean_square = visible.double() @ values.square().sum(-1) / own.count
+def _answered(
+    found: Parts, heads: int, reference: Float64[Tensor, "hkv r"]
+) -> QueryStatistics:
+    own = found.everything
+    exact, moments = own.attention(), own.moments()
+    partly = merge(found.kept.attention(), found.bulk.moments().limit())
+    held_out = found.odd.moments().limit().output - found.even.attention().output
+    columns = {
+        "logit_variance": moments.logit_variance,
+        "logit_kurtosis": own.excess_kurtosis,
+        "inverse_ess": own.mass_square / own.mass.square(),
+        "entropy": own.log_mass - own.mass_logit / own.mass,
+        "max_weight": 1 / own.mass,
+        "max_logit": own.top + reference,
+        "sink_share": (found.first_log_mass - own.log_mass).exp(),
+        "response": _square_norm(moments.shift),
+        "value_variance": own.value_variance,
+        "in_sample": _square_norm(moments.limit().output - exact.output),
+        "kept": _square_norm(partly - exact.output),
+        "held_out": _square_norm(held_out),
+        "output": exact.output,
+    }
     return QueryStatistics(
-        logit_variance=own.logit_variance,
-        logit_kurtosis=_excess_kurtosis(logits - own.logit_mean[..., None], visible),
-        inverse_ess=weights.square().sum(-1),
-        entropy=torch.special.entr(weights).sum(-1),
-        max_weight=weights.amax(-1),
-        max_logit=logits.masked_fill(~visible, -torch.inf).amax(-1),
-        sink_share=weights[..., tokens < FIRST].sum(-1),
-        response=_square_norm(own.shift),
-        value_variance=(mean_square - _square_norm(own.value_mean))
-        .clamp_min(0)
-        .expand_as(own.logit_variance),
-        in_sample=_square_norm(own.limit().output - exact.output),
-        kept=_square_norm(partly - exact.output),
-        held_out=_square_norm(held_out.output - attended.output),
-        output=exact.output,
+        **{
+            name: column.reshape(heads, -1, *column.shape[2:]).cpu()
+            for name, column in columns.items()
+        }
     )
 
 
@@ -132,21 +168,12 @@ def _square_norm(x: Float64[Tensor, "*batch v"]) -> Float64[Tensor, "*batch"]:
     return x.square().sum(-1)
 
 
-def _excess_kurtosis(
-    centred: Float64[Tensor, "g m n"], visible: Tensor
-) -> Float64[Tensor, "g m"]:
-    squares = centred.square() * visible
-    count = visible.sum(-1)
-    variance = squares.sum(-1) / count
-    fourth = squares.square().sum(-1) / count
-    return torch.where(variance > 0, fourth / variance.square() - 3, 0.0)
-
-
-def _concatenate(parts: Sequence[QueryStatistics], dim: int) -> QueryStatistics:
+def concatenate(pieces: Sequence[QueryStatistics], dim: int) -> QueryStatistics:
+    """Put statistics of other heads (`dim` 0) or other queries (1) side by side."""
     names = [field.name for field in dataclasses.fields(QueryStatistics)]
     return QueryStatistics(
         **{
-            name: torch.cat([getattr(part, name) for part in parts], dim)
+            name: torch.cat([getattr(piece, name) for piece in pieces], dim)
             for name in names
         }
     )

@@ -9,10 +9,17 @@ from typing import Annotated
 import typer
 
 import largeprompt
+from largeprompt.cli.ablate import ablate
 from largeprompt.cli.audit import audit
+from largeprompt.cli.compare import compare
+from largeprompt.cli.compress_eval import compress_eval
 from largeprompt.cli.concentration import concentration
+from largeprompt.cli.depth import depth
+from largeprompt.cli.figures import figures
 from largeprompt.cli.plan import plan
 from largeprompt.cli.reproduce import reproduce
+from largeprompt.cli.status import status
+from largeprompt.cli.sweep import sweep
 from largeprompt.errors import LargePromptError
 
 app = typer.Typer(
@@ -23,8 +30,15 @@ app = typer.Typer(
 )
 app.command()(plan)
 app.command()(audit)
+app.command()(compare)
+app.command()(ablate)
+app.command()(compress_eval)
+app.command()(depth)
 app.command()(concentration)
 app.command()(reproduce)
+app.command()(sweep)
+app.command()(status)
+app.command()(figures)
 
 
 def _print_version(wanted: bool) -> None:

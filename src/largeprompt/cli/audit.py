@@ -6,99 +6,140 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from largeprompt.cli.arguments import read_lengths, wrong_arguments
+from largeprompt.cli.audit_arguments import limited, read_numbers
 from largeprompt.errors import ResultError
 
 if TYPE_CHECKING:
     from largeprompt.audit import AuditResult
 
 GIBI = 2**30
+UNFINISHED = "unfinished"  # in the output directory: layers done so far
 
 
 def audit(
     model: Annotated[
         str,
-        typer.Argument(help="smollm2 (embedded), a folder, a GGUF file, or a hub id."),
+        typer.Argument(
+            help="smollm2 (embedded), gemma3, minilm, a folder, a GGUF file, a hub id; "
+            "or a .safetensors file of arrays q, k, v or q0, k0, v0, ..."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Directory for the result.")],
     text: Annotated[
-        str, typer.Option(help="prose, code, or a text file in UTF-8.")
-    ] = "prose",
+        list[str] | None,
+        typer.Option(
+            help="prose (the default), code, or a text file in UTF-8; may be repeated."
+        ),
+    ] = None,
     lengths: Annotated[
         str, typer.Option(help="Prompt lengths in tokens, between commas.")
     ] = "256,512,1024,2048",
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Leave out lengths above this many tokens."),
+    ] = None,
+    layers: Annotated[
+        str | None, typer.Option(help="Layers such as 0,3-5; every one by default.")
+    ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(help="Heads of each layer such as 0,3-5; every one by default."),
+    ] = None,
     queries: Annotated[
         int, typer.Option(min=1, help="Query positions measured at each length.")
     ] = 32,
     eps: Annotated[
         float, typer.Option(help="Relative error that a head must meet.")
     ] = 0.1,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Draw the query positions; the last ones by default."),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="float32, bfloat16, float16 or float64.")
+    ] = "float32",
+    device: Annotated[
+        str | None, typer.Option(help="Where the model runs: cpu, cuda, cuda:1, ...")
+    ] = None,
+    device_map: Annotated[
+        str | None,
+        typer.Option(help="How layers are spread over devices: auto, balanced, ..."),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(min=1, help="Arrays only: tokens in a sliding window."),
+    ] = None,
+    both_ways: Annotated[
+        bool,
+        typer.Option("--both-ways", help="Arrays only: tokens see later ones too."),
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an audit that is in --out.")
     ] = False,
 ) -> None:
     """Measure every attention head of a model and write a report.
 
-    Writes heads.parquet, manifest.json and report.html (one file, opens offline).
+    Writes heads.parquet, manifest.json and report.html (one file, opens offline; one a
+    text where there are several). An interrupted audit goes on where it stopped when
+    the same command is given again.
     """
+    from largeprompt.audit import Question
+    from largeprompt.audit.files import check_writable
+    from largeprompt.cli import audit_run
+
     with wrong_arguments():
-        wanted = read_lengths(lengths)
+        question = Question(
+            sorted(set(limited(read_lengths(lengths), limit))),
+            queries,
+            eps,
+            read_numbers(layers, "layers"),
+            read_numbers(heads, "heads"),
+            seed,
+        )
     if not overwrite and (out / "manifest.json").exists():
         raise ResultError(
             f"{out} already holds an audit; add --overwrite to replace it"
         )
-    result = _measured(model, text, wanted, queries, eps)
-    result.save(out, overwrite=overwrite)
-    _report(result, out / "report.html")
-
-
-def _measured(
-    model: str, text: str, lengths: list[int], queries: int, eps: float
-) -> "AuditResult":
-    """Load the model, say what the audit will take, and run it under a progress bar."""
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    from largeprompt.audit.arrays import check_eps
-    from largeprompt.hf import audit_model, estimate, load_model, load_text
-
-    console = Console(stderr=True)
-    with wrong_arguments():
-        check_eps(eps)
-    reading = load_text(text)
-    with console.status(f"loading {model}"):
-        loaded = load_model(model)
-    with wrong_arguments():
-        cost = estimate(loaded.model, lengths, queries=queries)
-    console.print(
-        f"about {cost.seconds:.0f} s, and {cost.peak_bytes / GIBI:.1f} GiB at the peak"
-    )
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
-        task = progress.add_task("layers", total=None)
-        return audit_model(
-            loaded.model,
-            loaded.tokenizer,
-            reading,
-            lengths,
-            queries=queries,
-            eps=eps,
-            progress=lambda done, total: progress.update(
-                task, completed=done, total=total
-            ),
-            description=loaded.description,
+    check_writable(out)
+    if model.endswith(".safetensors"):
+        result = audit_run.of_arrays(model, question, window, causal=not both_ways)
+    else:
+        with wrong_arguments():
+            if window is not None or both_ways:
+                raise ValueError("window and both-ways are for arrays; got a model")
+            if device is not None and device_map is not None:
+                raise ValueError("device or device-map must be given; got both")
+        result = audit_run.of_model(
+            model,
+            text or ["prose"],
+            question,
+            dtype=dtype,
+            device_map=device or device_map,
+            unfinished=out / UNFINISHED,
+            overwrite=overwrite,
         )
+    _report(result, out)
+    result.save(out, overwrite=overwrite)
+    audit_run.finish(out / UNFINISHED)
 
 
-def _report(result: "AuditResult", path: Path) -> None:
-    """Write the report and print its summary and where it is."""
+def _report(result: "AuditResult", out: Path) -> None:
+    """Write a report for each text, and print its summary and where it is."""
     from largeprompt.report import write_report
     from largeprompt.report.records import records
     from largeprompt.report.words import summarise
 
-    write_report(result, path)
-    summary = summarise(result, records(result))
-    for line in (*summary.headline, *summary.findings, *summary.advice):
-        typer.echo(line)
+    for number, text in enumerate(result.texts, 1):
+        one = result.only(text)
+        path = out / (
+            "report.html" if len(result.texts) == 1 else f"report-{number}.html"
+        )
+        write_report(one, path)
+        if len(result.texts) > 1:
+            typer.echo(f"{text}:")
+        summary = summarise(one, records(one))
+        for line in (*summary.headline, *summary.findings, *summary.advice):
+            typer.echo(line)
+        typer.echo(f"report: {path}")
     seconds, peak = result.manifest["seconds"], result.manifest["peak_rss_bytes"]
     typer.echo(f"measured in {seconds:.0f} s, {peak / GIBI:.1f} GiB at the peak")
-    typer.echo(f"report: {path}")

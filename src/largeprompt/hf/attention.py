@@ -1,6 +1,6 @@
 """Listen to a transformers model's attention without changing what it computes.
 
-transformers looks attention functions and mask functions up by name. `recording`
+transformers looks attention functions and mask functions up by name. `listening`
 registers one name in both tables for as long as its block lasts: transformers' own
 `sdpa` functions, bit for bit, that also hand each layer's queries, keys and values to a
 callback. A name without a mask function would silently get no mask.
@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
@@ -19,31 +18,30 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from largeprompt.errors import UnsupportedModelError
-
-# what attention may be told without changing softmax(scale q.k) v under a causal mask;
-# the window is checked against the model's configuration by the parity of the outputs
-HARMLESS = frozenset(
-    {
-        "cache_position",
-        "output_attentions",
-        "output_hidden_states",
-        "position_embeddings",
-        "position_ids",
-        "return_dict",
-        "sliding_window",
-        "use_cache",
-    }
-)
+from largeprompt.hf.checks import HARMLESS as HARMLESS
+from largeprompt.hf.checks import Check, check_supported, is_causal, layer_index
+from largeprompt.hf.padding import real_tokens
 
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class LayerRecord:
-    """What one attention layer was given and what it answered, for one text.
+    r"""What one attention layer was given and what it answered, for one text.
 
     Queries and keys come after rotary embeddings and norms, keys and values before
-    they are repeated over query heads. The tensors are on the CPU, and views of the
-    model's own where it is there: copy what should last.
+    they are repeated over query heads. The tensors may be views of the model's own:
+    copy what should last.
+
+    Attributes:
+        layer: The layer's number.
+        query: The queries.
+        key: The keys.
+        value: The values.
+        output: What the layer answered, before its output projection.
+        scale: Factor of the inner products.
+        text: The number of the text in its batch; its pads are no tokens.
+        causal: Whether a token sees earlier tokens only.
+        softcap: $c$ where the logits are $c \tanh(\text{scale}\, q \cdot k / c)$.
     """
 
     layer: int
@@ -52,22 +50,69 @@ class LayerRecord:
     value: Float[Tensor, "hkv n v"]
     output: Float[Tensor, "h n v"]
     scale: float
+    text: int = 0
+    causal: bool = True
+    softcap: float | None = None
+
+    def cpu(self) -> "LayerRecord":
+        """Return the record on the CPU; the same tensors where they are there."""
+        names = ("query", "key", "value", "output")
+        return dataclasses.replace(
+            self, **{name: getattr(self, name).cpu() for name in names}
+        )
 
 
 Recorder = Callable[[LayerRecord], None]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Implementation:
+    """How attention is computed: an attention function and the mask it is given."""
+
+    attention: Callable[..., tuple[Tensor, Any]]
+    mask: Callable[..., Any]
+    softcaps: bool  # whether it computes soft-capped logits, which sdpa does not
+
+
+SDPA = Implementation(sdpa_attention_forward, sdpa_mask, softcaps=False)
 
 
 @contextlib.contextmanager
 def recording(model: PreTrainedModel, recorder: Recorder) -> Iterator[None]:
     """Call `recorder` once per attention layer of every forward pass in the block.
 
-    The model's outputs stay bit-equal to those under `sdpa`. The attention function
-    it had before is restored at the end, whatever happens.
+    The model's outputs stay bit-equal to those under `sdpa`; records are on the CPU.
+    The attention function it had before is restored at the end, whatever happens.
 
     Raises:
         UnsupportedModelError: The model has no `sdpa` attention or cannot change its
             attention function; or, in the forward pass, a layer asks attention for
             something that is not causal softmax attention over one unpadded text.
+    """
+    with listening(model, lambda record: recorder(record.cpu()), SDPA, check_supported):
+        yield
+
+
+@contextlib.contextmanager
+def listening(
+    model: PreTrainedModel,
+    recorder: Recorder,
+    implementation: Implementation,
+    check: Check,
+) -> Iterator[None]:
+    """Call `recorder` once per attention layer and text of every forward pass.
+
+    Records stay where the layer lives.
+
+    Args:
+        model: The model to listen to.
+        recorder: Called with each record.
+        implementation: How the model's attention is computed meanwhile.
+        check: Refuses what the recorder does not handle.
+
+    Raises:
+        UnsupportedModelError: As in `recording`.
     """
 
     def attention(
@@ -75,22 +120,28 @@ def recording(model: PreTrainedModel, recorder: Recorder) -> Iterator[None]:
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        attention_mask: Tensor | None,
+        attention_mask: Any,
         **options: Any,
     ) -> tuple[Tensor, None]:
-        check_supported(module, query, key, attention_mask, options)
-        answer, _ = sdpa_attention_forward(
+        check(module, query, key, attention_mask, options)
+        answer, _ = implementation.attention(
             module, query, key, value, attention_mask, **options
         )
-        recorder(layer_record(module, query, key, value, answer, options))
+        for text, real in enumerate(real_tokens(attention_mask, query.shape[0])):
+            one = (x[text : text + 1] for x in (query, key, value, answer))
+            q, k, v, a = one
+            if real is not None:
+                q, k, v, a = q[:, :, real], k[:, :, real], v[:, :, real], a[:, real]
+            recorder(layer_record(module, q, k, v, a, options, text))
         return answer, None
 
     name = f"largeprompt-recording-{id(attention):x}"
     before = model.config._attn_implementation or "sdpa"
     AttentionInterface.register(name, attention)
-    AttentionMaskInterface.register(name, sdpa_mask)
+    AttentionMaskInterface.register(name, implementation.mask)
     try:
-        _set_attention(model, "sdpa")  # refuses where the model does not support it
+        if not (implementation.softcaps and _is_softcapped(model)):
+            _set_attention(model, "sdpa")  # refuses where it is not supported
         _set_attention(model, name)
         yield
     finally:
@@ -106,71 +157,36 @@ def layer_record(
     value: Tensor,
     answer: Tensor,
     options: dict[str, Any],
+    text: int = 0,
 ) -> LayerRecord:
     """Return the record of one call, its batch of one text taken off."""
     scaling = options.get("scaling")
     return LayerRecord(
         layer=layer_index(module),
-        query=query[0].cpu(),
-        key=key[0].cpu(),
-        value=value[0].cpu(),
-        output=answer[0].transpose(0, 1).cpu(),
+        query=query[0],
+        key=key[0],
+        value=value[0],
+        output=answer[0].transpose(0, 1),
         scale=query.shape[-1] ** -0.5 if scaling is None else float(scaling),
+        text=text,
+        causal=is_causal(module, options),
+        softcap=options.get("softcap"),
     )
 
 
-def check_supported(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    attention_mask: Tensor | None,
-    options: dict[str, Any],
-) -> None:
-    """Refuse what causal softmax attention over one unpadded text does not explain."""
-    layer = f"{type(module).__name__} of layer {layer_index(module)}"
-    if options.get("is_causal") is False or not getattr(module, "is_causal", True):
-        raise UnsupportedModelError(f"{layer} is not causal")
-    if options.get("dropout"):
-        raise UnsupportedModelError(f"{layer} drops weights out; call model.eval()")
-    known = HARMLESS | {"dropout", "is_causal", "scaling"}
-    extra = sorted(k for k, v in options.items() if k not in known and v is not None)
-    if extra:
-        raise UnsupportedModelError(
-            f"{layer} passes {', '.join(extra)} to attention, which is not handled"
-        )
-    if query.shape[0] != 1:
-        raise UnsupportedModelError(
-            f"one text at a time is audited; got a batch of {query.shape[0]}"
-        )
-    if query.shape[2] != key.shape[2]:
-        raise UnsupportedModelError(
-            f"a text is audited in one pass; got {query.shape[2]} queries against "
-            f"{key.shape[2]} keys"
-        )
-    if attention_mask is not None and not _every_token_sees_itself(attention_mask):
-        raise UnsupportedModelError(f"{layer} has padding, or a mask of biases")
-
-
-def layer_index(module: nn.Module) -> int:
-    """Return the number of the layer that an attention module belongs to."""
-    index = getattr(module, "layer_idx", None)
-    if index is None:
-        raise UnsupportedModelError(
-            f"{type(module).__name__} does not say which layer it is"
-        )
-    return index
-
-
-def _every_token_sees_itself(mask: Tensor) -> bool:
-    return mask.dtype == torch.bool and bool(mask.diagonal(dim1=-2, dim2=-1).all())
+def _is_softcapped(model: PreTrainedModel) -> bool:
+    config = model.config.get_text_config()
+    return getattr(config, "attn_logit_softcapping", None) is not None
 
 
 def _set_attention(model: PreTrainedModel, name: str) -> None:
     try:
         model.set_attn_implementation(name)
     except ValueError as error:
+        sinks = any(name.endswith("sinks") for name, _ in model.named_parameters())
         raise UnsupportedModelError(
             f"{type(model).__name__} does not support sdpa attention"
+            + (" (it has learned sinks, which are not handled)" if sinks else "")
         ) from error
     if model.config._attn_implementation != name:
         raise UnsupportedModelError(

@@ -1,24 +1,30 @@
 """How long an audit will take and how much memory, before it starts."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
 from torch import nn
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
-from largeprompt.audit.arrays import check_lengths
+from largeprompt.audit.checks import check_lengths
 from largeprompt.audit.manifest import peak_rss_bytes
 from largeprompt.audit.prefixes import Prefixes
-from largeprompt.audit.statistics import BLOCK, query_statistics
+from largeprompt.audit.selection import chosen
+from largeprompt.audit.statistics import ELEMENTS, query_statistics
+from largeprompt.hf.capture import reads_forward
+from largeprompt.hf.shapes import ModelShape
+from largeprompt.hf.streamed import ROWS
+from largeprompt.hf.windows import documented_window
 
-PROBE = 256  # tokens of the forward pass that is timed
+PROBE = 512  # tokens of the forward pass that is timed
 REPEATS = 2  # of which the faster counts: the first one warms up
-SURFACE_SECONDS = 3.0  # to tabulate the exact law
-ROW_SECONDS = 4e-3  # a head and length: the exact law, tokens needed, the verdict
-BLOCK_COPIES = 12  # arrays the size of a block of logits alive at once
+SURFACE_SECONDS = 2.0  # to tabulate the exact law
+LAYER_SECONDS = 0.02  # a layer and length: the exact law, tokens needed, verdicts
+PIECE_COPIES = 12  # arrays the size of a piece of logits alive at once
 HIDDEN_COPIES = 8  # arrays the size of the hidden state alive at once
 
 
@@ -32,48 +38,62 @@ class Estimate:
 
 
 def estimate(
-    model: PreTrainedModel, lengths: Sequence[int], *, queries: int = 32
+    model: PreTrainedModel,
+    lengths: Sequence[int],
+    *,
+    queries: int = 32,
+    layers: Sequence[int] | None = None,
+    texts: int = 1,
 ) -> Estimate:
     """Estimate an audit from two short measurements on this machine.
 
     A forward pass over a few tokens gives the throughput of the model, one block of
     statistics at the longest length that of the audit; both are scaled by their
-    operation counts. Right to about a factor of two on a machine that is not shared.
+    operation counts. Right to about a factor of two while the machine's load stays
+    what it is.
 
     Args:
         model: The model to audit, loaded.
         lengths: The lengths to audit.
         queries: Query positions at each length.
+        layers: The layers to audit; every one when None.
+        texts: How many texts.
 
     Raises:
-        ValueError: A length is beyond the model's context.
+        ValueError: A length is beyond the model's context, or a layer not in it.
     """
-    config = model.config.get_text_config()
-    context = config.max_position_embeddings
+    shape = ModelShape.of(model)
+    context = math.inf if shape.context is None else shape.context
     ordered = check_lengths(lengths, context, "the model's context")
-    longest = ordered[-1]
-    parameters = _size(model.base_model) - _size(model.get_input_embeddings())
-    probe = min(PROBE, longest)
-    throughput = _operations(config, parameters, probe) / forward_seconds(model, probe)
-    forward = _operations(config, parameters, longest) / throughput
-    groups = config.num_hidden_layers * _kv_heads(config)
-    blocks = sum(ordered) / longest * block_seconds(config, longest, queries)
-    heads = config.num_hidden_layers * config.num_attention_heads
-    rows = SURFACE_SECONDS + ROW_SECONDS * heads * len(ordered)
+    wanted = chosen(layers, shape.layers, "layers")
+    longest, probe = ordered[-1], min(PROBE, ordered[-1])
+    passes = [longest] if reads_forward(model) else ordered
+    depth = (wanted[-1] + 1) / shape.layers  # where the pass ends
+    work = sum(_operations(model, shape, n) for n in passes) * depth
+    forward = work / _operations(model, shape, probe) * forward_seconds(model, probe)
+    blocks = sum(ordered) / longest * layer_seconds(shape, longest, queries)
+    rows = LAYER_SECONDS * len(wanted) * len(ordered)
     return Estimate(
-        seconds=forward + groups * blocks + rows,
-        peak_bytes=peak_rss_bytes() + _working_bytes(model, config, longest),
+        seconds=SURFACE_SECONDS + texts * (forward + len(wanted) * blocks + rows),
+        peak_bytes=peak_rss_bytes() + _working_bytes(model, shape, longest, probe),
     )
+
+
+def _operations(model: PreTrainedModel, shape: ModelShape, n: int) -> float:
+    """Multiply-adds of a forward pass over `n` tokens, without the model's head."""
+    weights = _size(model.base_model) - _size(model.get_input_embeddings())
+    config = model.config.get_text_config()
+    pairs = 0
+    for layer in range(shape.layers):
+        window = documented_window(config, layer)
+        # half of the pairs where attention is causal, two products a pair; a window
+        # is read by blocks of rows
+        pairs += n * (n if window is None else min(n, 2 * (window + ROWS)))
+    return n * weights + pairs * shape.heads * shape.head_dim
 
 
 def _size(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
-
-
-def _operations(config: PretrainedConfig, parameters: int, n: int) -> float:
-    """Multiply-adds of a causal forward pass over `n` tokens, without the head."""
-    width = config.num_attention_heads * _head_dim(config)
-    return n * parameters + config.num_hidden_layers * n**2 * width
 
 
 def forward_seconds(model: PreTrainedModel, n: int) -> float:
@@ -83,11 +103,10 @@ def forward_seconds(model: PreTrainedModel, n: int) -> float:
         return _fastest(lambda: model.base_model(input_ids=tokens, use_cache=False))
 
 
-def block_seconds(config: PretrainedConfig, n: int, queries: int) -> float:
-    """Measure the statistics of one key/value head at length `n`."""
-    group = config.num_attention_heads // _kv_heads(config)
-    query = torch.ones(group, n, _head_dim(config))
-    key, prefixes = query[:1], Prefixes.last(n, queries, None)
+def layer_seconds(shape: ModelShape, n: int, queries: int) -> float:
+    """Measure the statistics of one layer at length `n`."""
+    query = torch.ones(shape.heads, n, shape.head_dim)
+    key, prefixes = query[: shape.kv_heads], Prefixes.last(n, queries, None)
     return _fastest(lambda: query_statistics(query, key, key, prefixes, scale=1.0))
 
 
@@ -100,22 +119,10 @@ def _fastest(work: Callable[[], object]) -> float:
     return min(seconds)
 
 
-def _working_bytes(model: PreTrainedModel, config: PretrainedConfig, n: int) -> int:
-    hidden = HIDDEN_COPIES * n * config.hidden_size
-    inner = 3 * n * (getattr(config, "intermediate_size", None) or config.hidden_size)
-    sliding = getattr(config, "sliding_window", None) is not None
-    mask = 5 * n**2 if sliding else 0  # the model's own: a byte, and float32 in sdpa
-    group = config.num_attention_heads // _kv_heads(config)
-    block = BLOCK_COPIES * 8 * group * BLOCK * n
-    return (hidden + inner) * model.dtype.itemsize + mask + block
-
-
-def _kv_heads(config: PretrainedConfig) -> int:
-    return getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-
-
-def _head_dim(config: PretrainedConfig) -> int:
-    return (
-        getattr(config, "head_dim", None)
-        or config.hidden_size // config.num_attention_heads
-    )
+def _working_bytes(
+    model: PreTrainedModel, shape: ModelShape, n: int, probe: int
+) -> int:
+    """Return what a pass over `n` tokens holds beyond one over `probe`, measured."""
+    token = (HIDDEN_COPIES * shape.hidden + 3 * shape.inner) * model.dtype.itemsize
+    doubles = 8 * (2 * shape.head_dim * n + PIECE_COPIES * ELEMENTS)
+    return (n - probe) * token + doubles

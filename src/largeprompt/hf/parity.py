@@ -1,5 +1,7 @@
 """Compare attention as the audit understands it with what the model computed."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
@@ -8,13 +10,17 @@ from torch.nn import functional as F
 from largeprompt.audit.prefixes import Prefixes
 from largeprompt.errors import ParityError
 from largeprompt.hf.attention import LayerRecord
+from largeprompt.hf.streamed import capped
 
 FLOAT32_ERROR = 1e-5  # relative; float32 sums of a few thousand tokens stay below
 HONEST = 2.0  # times the error that SDPA itself makes in a lower precision
 
 
 def parity_errors(
-    recomputed: Float64[Tensor, "h m v"], record: LayerRecord, prefixes: Prefixes
+    recomputed: Float64[Tensor, "h m v"],
+    record: LayerRecord,
+    prefixes: Prefixes,
+    heads: Sequence[int] | None = None,
 ) -> list[float]:
     """Return each head's relative error; refuse where it is not a rounding error.
 
@@ -23,25 +29,29 @@ def parity_errors(
             values, under the documented mask.
         record: What the model computed.
         prefixes: The query positions, and the tokens they see as documented.
+        heads: Which heads were recomputed, whole groups of them; all when None.
 
     Raises:
         ParityError: A head is off by more than 1e-5 (float32 or wider) or by more than
             twice the error of SDPA in the model's own precision.
     """
-    theirs = record.output[:, prefixes.positions]
+    names = range(record.query.shape[0]) if heads is None else heads
+    at = prefixes.positions.to(record.output.device)
+    theirs = record.output[:, at][list(names)].cpu()
     errors = _relative(theirs, recomputed)
     if torch.finfo(record.output.dtype).bits >= 32:
         allowed = torch.full_like(errors, FLOAT32_ERROR)
     else:
-        alternative = _relative(_sdpa(record, prefixes), recomputed)
+        alternative = _relative(_rounded(record, prefixes, list(names)), recomputed)
         rounding = torch.finfo(record.output.dtype).eps
         allowed = (HONEST * alternative).clamp_min(rounding)
     for head in (~(errors <= allowed)).nonzero().flatten().tolist():
         raise ParityError(
-            f"layer {record.layer}, head {head}: the output recomputed from q, k, v "
-            f"and the documented mask is off by {errors[head]:.2g} relative to the "
-            f"model's own, more than {allowed[head]:.2g}; the model's attention is not "
-            "what its configuration says"
+            f"layer {record.layer}, head {names[head]}: the output recomputed from q, "
+            "k, v and the documented mask is off by "
+            f"{errors[head]:.2g} relative to the model's own, more than "
+            f"{allowed[head]:.2g}; the model's attention is not what its configuration "
+            "says"
         )
     return errors.tolist()
 
@@ -54,13 +64,25 @@ def _relative(
     return torch.where(difference > 0, difference / size, 0.0)
 
 
-def _sdpa(record: LayerRecord, prefixes: Prefixes) -> Float[Tensor, "h m v"]:
-    groups = record.query.shape[0] // record.key.shape[0]
-    visible = prefixes.visible(torch.arange(record.key.shape[1]))
-    return F.scaled_dot_product_attention(
-        record.query[:, prefixes.positions],
-        record.key.repeat_interleave(groups, 0),
-        record.value.repeat_interleave(groups, 0),
-        attn_mask=visible,
-        scale=record.scale,
+def _rounded(
+    record: LayerRecord, prefixes: Prefixes, heads: list[int]
+) -> Float[Tensor, "h m v"]:
+    """Return attention computed once more in the model's own precision."""
+    at = prefixes.to(record.query.device)
+    group = record.query.shape[0] // record.key.shape[0]
+    owners = [head // group for head in heads]
+    visible = at.visible(torch.arange(record.key.shape[1], device=record.key.device))
+    arrays = (
+        record.query[:, at.positions][heads],
+        record.key[owners],
+        record.value[owners],
     )
+    if record.softcap is None:
+        answer = F.scaled_dot_product_attention(
+            *arrays, attn_mask=visible, scale=record.scale
+        )
+    else:
+        q, k, v = (array[None] for array in arrays)
+        answer = capped(q, k, v, visible[None, None], record.softcap, record.scale)
+        answer = answer[0].transpose(0, 1)
+    return answer.cpu()

@@ -22,8 +22,8 @@ def ess_curve(rows: Sequence[Record], palette: Palette, width: Width) -> alt.Lay
         "exact law": ("ess_law", palette.held_out, DASHED),
         "all tokens alike": ("effective_n", palette.muted, DOTTED),
     }
-    curves = _curves(rows, series, "effective sample size (tokens)", include=1.0)
-    return _joined(curves, rows, width)
+    lines = curves(rows, series, "effective sample size (tokens)", include=1.0)
+    return joined(lines, rows, width)
 
 
 def error_curves(
@@ -44,17 +44,24 @@ def error_curves(
     text = target.mark_text(
         color=palette.muted, align="right", baseline="bottom", dx=-2, dy=-3
     ).encode(x=alt.value("width"), text=alt.value(f"ε = {eps:g}"))
-    curves = _curves(rows, series, "error relative to the output", include=eps)
-    return _joined([rule, text, *curves], rows, width)
+    lines = curves(rows, series, "error relative to the output", include=eps)
+    return joined([rule, text, *lines], rows, width)
 
 
-def _curves(
+def curves(
     rows: Sequence[Record],
     series: Mapping[str, tuple[str, str, list[int]]],
     title: str,
     include: float,
 ) -> list[alt.Chart]:
-    """Draw series of the chosen head; the axes are the same for every head."""
+    """Draw series of the chosen head; the axes are the same for every head.
+
+    Args:
+        rows: The records of all heads.
+        series: From the name of a series to its column, colour and dashes.
+        title: What the numbers are.
+        include: A value that the axis upwards reaches.
+    """
     columns = [column for column, _, _ in series.values()]
     values = [v for column in columns for v in present(rows, column) if v > 0]
     ends = min([include, *values]) / 1.2, max([include, *values]) * 1.2
@@ -94,8 +101,9 @@ def _curves(
     return [lines.mark_line(strokeWidth=2), points.mark_point(filled=True, opacity=1)]
 
 
-def _joined(
+def joined(
     layers: Sequence[alt.Chart], rows: Sequence[Record], width: Width
 ) -> alt.LayerChart:
+    """Return layers as a chart that knows which head is chosen."""
     chart = alt.LayerChart(layer=list(layers))
     return chart.add_params(*choice(rows)).properties(width=width, height=260)

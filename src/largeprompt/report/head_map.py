@@ -16,12 +16,15 @@ Width = int | Literal["container"]
 
 CHOSEN_HEAD = "datum.layer == chosen_layer && datum.head == chosen_head"
 CHOSEN_N = "datum.n == chosen_n"
+LEFT_OUT = "left_out[datum.layer + '.' + datum.head] === true"
+"""Whether the filter of the table leaves the head out."""
 
 
 def choice(rows: Sequence[Record]) -> list[alt.Parameter]:
-    """Return what the reader chooses, the same three parameters in every chart.
+    """Return what the reader chooses, the same parameters in every chart.
 
-    Starts at the longest length and at the head of median logit variance.
+    Starts at the longest length and at the head of median logit variance, with no head
+    left out by the filter.
     """
     n = max(row["n"] for row in rows)
     start = typical([row for row in rows if row["n"] == n])
@@ -29,6 +32,7 @@ def choice(rows: Sequence[Record]) -> list[alt.Parameter]:
         alt.param(name="chosen_n", value=n),
         alt.param(name="chosen_layer", value=start["layer"]),
         alt.param(name="chosen_head", value=start["head"]),
+        alt.param(name="left_out", value={}),
     ]
 
 
@@ -59,11 +63,14 @@ def head_map(
         .mark_rect(cursor="pointer")
         .encode(color=colour(metric, rows, palette))
     )
+    veil = cells.transform_filter(LEFT_OUT).mark_rect(
+        color=palette.paper, opacity=0.82, cursor="pointer"
+    )
     chosen = cells.transform_filter(CHOSEN_HEAD)
     halo = chosen.mark_rect(fill=None, stroke=palette.card, strokeWidth=5)
     frame = chosen.mark_rect(fill=None, stroke=palette.ink, strokeWidth=2)
     return (
-        alt.LayerChart(layer=[void, filled, halo, frame])
+        alt.LayerChart(layer=[void, filled, veil, halo, frame])
         .add_params(*choice(rows))
         .properties(width=width, height=heads * min(26, max(8, 420 // heads)))
     )

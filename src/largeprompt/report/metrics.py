@@ -2,14 +2,25 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Literal, final
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, final
 
 import altair as alt
 
 from largeprompt.laws import Phase
 from largeprompt.report.palette import Palette
 from largeprompt.report.records import Record, present
+
+DIVERGING = ("#1f6fb4", "#7fa9cf", "#b4b5b1", "#dc9a5f", "#c75000")
+"""Less, the same, more: told apart by the colour-blind, and seen on white and black."""
+
+
+def phase_scale(palette: Palette) -> alt.Scale:
+    """Return the three colours of the phases."""
+    return alt.Scale(
+        domain=[phase.value for phase in Phase],
+        range=[palette.linear, palette.heavy_tailed, palette.frozen],
+    )
 
 
 @final
@@ -18,13 +29,15 @@ class Metric:
     """A column with its title and its scale.
 
     `kind` is the Vega-Lite scale: `log` for positive numbers over orders of magnitude,
-    `linear`, `symlog` where zero and negative numbers occur, `ordinal` for the phase.
+    `linear`, `symlog` where zero and negative numbers occur, `ordinal` for names, whose
+    colours `named` gives, `diverging` for changes, of which zero is the middle.
     """
 
     column: str
     title: str
-    kind: Literal["log", "linear", "symlog", "ordinal"]
+    kind: Literal["log", "linear", "symlog", "ordinal", "diverging"]
     scheme: Literal["viridis", "cividis"] = "viridis"
+    named: Callable[[Palette], alt.Scale] = phase_scale
 
 
 METRICS = (
@@ -43,14 +56,6 @@ METRICS = (
 )
 
 
-def phase_scale(palette: Palette) -> alt.Scale:
-    """Return the three colours of the phases."""
-    return alt.Scale(
-        domain=[phase.value for phase in Phase],
-        range=[palette.linear, palette.heavy_tailed, palette.frozen],
-    )
-
-
 def colour(metric: Metric, rows: Sequence[Record], palette: Palette) -> alt.Color:
     """Return the colour of a metric, on one scale for all lengths.
 
@@ -61,11 +66,13 @@ def colour(metric: Metric, rows: Sequence[Record], palette: Palette) -> alt.Colo
     if metric.kind == "ordinal":
         return alt.Color(
             f"{metric.column}:N",
-            scale=phase_scale(palette),
+            scale=metric.named(palette),
             legend=alt.Legend(**legend),
         )
     values = [v for v in present(rows, metric.column) if v > 0 or metric.kind != "log"]
     low, high = (min(values), max(values)) if values else (1.0, 10.0)
+    if metric.kind == "diverging":
+        return _diverging(metric, max(abs(low), abs(high)), legend)
     ticks = {"log": log_ticks, "symlog": symlog_ticks}.get(metric.kind)
     if ticks:
         legend["values"] = ticks(low, high)
@@ -74,6 +81,19 @@ def colour(metric: Metric, rows: Sequence[Record], palette: Palette) -> alt.Colo
         f"{metric.column}:Q",
         scale=alt.Scale(type=metric.kind, domain=[low, high], scheme=metric.scheme),
         legend=alt.Legend(**legend),
+    )
+
+
+def _diverging(metric: Metric, far: float, legend: dict[str, Any]) -> alt.Color:
+    """Return colours around zero, as far one way as the other."""
+    far = float(f"{far:.2g}") or 1.0
+    ends = [-far, -far / 2, 0.0, far / 2, far]
+    return alt.Color(
+        f"{metric.column}:Q",
+        scale=alt.Scale(
+            domain=ends, range=list(DIVERGING), interpolate="rgb", clamp=True
+        ),
+        legend=alt.Legend(**legend, gradientLength=320, format=".2~r", values=ends),
     )
 
 

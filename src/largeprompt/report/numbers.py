@@ -7,12 +7,15 @@ from typing import Any
 def show(value: Any) -> str:
     """Return a value as text: three significant digits, whole numbers in full.
 
-    From ten million on, and below a thousandth, in the form 1.23e9; nothing is a dash.
+    From ten million on, and below a thousandth, in the form 1.23e9; nothing is a dash,
+    a truth is yes or no.
     """
     if value is None or value == "":
         return "–"
     if isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if not math.isfinite(value):
         return "–"
     size = abs(value)

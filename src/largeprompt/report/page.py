@@ -1,29 +1,36 @@
 """The report of an audit: one HTML file that needs nothing but itself."""
 
-import importlib.resources
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import markupsafe
-import vl_convert
+import altair as alt
 
 from largeprompt.audit import AuditResult
+from largeprompt.audit.profiles import PROFILES
 from largeprompt.report.curves import error_curves, ess_curve
+from largeprompt.report.explorer import payload, script
 from largeprompt.report.files import write_whole
 from largeprompt.report.head_map import head_map
+from largeprompt.report.law_chart import law_chart
 from largeprompt.report.metrics import METRICS
-from largeprompt.report.palette import (
-    PAGE,
-    VEGA_LITE,
-    dressed,
-)
+from largeprompt.report.palette import PAGE
 from largeprompt.report.phase_map import phase_map
+from largeprompt.report.profile_data import curves_of
 from largeprompt.report.provenance import byline, provenance
-from largeprompt.report.records import Record, at_length, lengths, records, typical
+from largeprompt.report.records import (
+    Record,
+    at_length,
+    lengths,
+    records,
+    typical,
+)
+from largeprompt.report.shares import share_curve
 from largeprompt.report.table import CARD, TABLE, TEXTS
 from largeprompt.report.templates import template
-from largeprompt.report.words import summarise
+from largeprompt.report.words import of_the_law, summarise
+
+CHOICES = {"phase": "Phase", "failed_assumption": "What fails"}
+"""The columns that the table is filtered by, each with its title."""
 
 
 def write_report(result: AuditResult, path: Path | str) -> None:
@@ -43,44 +50,38 @@ def render_page(result: AuditResult) -> str:
     """
     rows = records(result)
     longest = at_length(rows, max(lengths(rows)))
+    curves = curves_of(result.profiles)
+    maps = {m.column: head_map(m, rows, PAGE, "container") for m in METRICS}
+    charts = _charts(rows, result.manifest["arguments"]["eps"])
+    found = payload(rows, charts, {"map": maps}, curves)
     return template("report.html.j2").render(
+        kind="Attention audit",
         title=result.manifest["model"]["name"],
         byline=byline(result.manifest),
         definitions=result.manifest["definitions"],
         provenance=provenance(result.manifest),
         summary=summarise(result, rows),
+        law_note=of_the_law(longest),
         rows=longest,
         start=typical(longest),
         lengths=lengths(rows),
         metrics=METRICS,
         table=TABLE,
         texts=TEXTS,
+        choices=CHOICES,
+        bounded="logit_variance",
         card=CARD,
-        payload={
-            "heads": {name: [row[name] for row in rows] for name in rows[0]},
-            "charts": _charts(rows, result.manifest["arguments"]["eps"]),
-        },
-        script=_script(),
+        profiles=[p for p in PROFILES if p.name in found["profiles"]],
+        payload=found,
+        script=script(),
     )
 
 
-def _charts(rows: Sequence[Record], eps: float) -> dict[str, Any]:
-    """Return the specifications; the table they draw from travels once, beside them."""
-    charts = {
+def _charts(rows: Sequence[Record], eps: float) -> dict[str, alt.LayerChart]:
+    return {
         "ess": ess_curve(rows, PAGE, "container"),
         "errors": error_curves(rows, PAGE, "container", eps),
         "phases": phase_map(rows, PAGE, "container"),
+        "shares": share_curve(rows, PAGE, "container", eps),
+        "law": law_chart(rows, PAGE, "container"),
     }
-    maps = {m.column: head_map(m, rows, PAGE, "container") for m in METRICS}
-    return {
-        **{name: dressed(chart, PAGE) for name, chart in charts.items()},
-        "maps": {name: dressed(chart, PAGE) for name, chart in maps.items()},
-    }
-
-
-def _script() -> markupsafe.Markup:
-    """Return the page's script with the one chart runtime it uses bundled in."""
-    assets = importlib.resources.files("largeprompt.report") / "assets"
-    source = (assets / "report.js").read_text(encoding="utf-8")
-    bundle = vl_convert.javascript_bundle(source, vl_version=VEGA_LITE)
-    return markupsafe.Markup(bundle.replace("</script", r"<\/script"))

@@ -9,7 +9,14 @@ import altair as alt
 import numpy as np
 
 from largeprompt.laws import Phase
-from largeprompt.report.head_map import CHOSEN_HEAD, CHOSEN_N, HEADS, Width, choice
+from largeprompt.report.head_map import (
+    CHOSEN_HEAD,
+    CHOSEN_N,
+    HEADS,
+    LEFT_OUT,
+    Width,
+    choice,
+)
 from largeprompt.report.metrics import log_ticks, phase_scale
 from largeprompt.report.palette import Palette
 from largeprompt.report.records import Record, lengths, present
@@ -110,7 +117,9 @@ def _heads(
     chosen = heads.transform_filter(CHOSEN_HEAD)
     points = heads.mark_point(filled=True, size=26, cursor="pointer").encode(
         color=alt.Color("phase:N", scale=phase_scale(palette), legend=None),
-        opacity=alt.condition(CHOSEN_N, alt.value(0.9), alt.value(0.22)),
+        opacity=alt.condition(
+            f"{CHOSEN_N} && !({LEFT_OUT})", alt.value(0.9), alt.value(0.22)
+        ),
         tooltip=[
             "layer:O",
             "head:O",

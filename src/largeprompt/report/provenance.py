@@ -8,6 +8,8 @@ from largeprompt.report.numbers import count, show
 
 Manifest = Mapping[str, Any]
 
+APART = ("definitions", "texts")  # told elsewhere: a report is on one text
+
 
 def byline(manifest: Manifest) -> list[str]:
     """Return the parts of the line under the title: shape, text, day, version."""
@@ -23,7 +25,7 @@ def byline(manifest: Manifest) -> list[str]:
 
 def provenance(manifest: Manifest) -> dict[str, list[str]]:
     """Return the entries of the manifest but the definitions, each as lines of text."""
-    told = {name: value for name, value in manifest.items() if name != "definitions"}
+    told = {name: value for name, value in manifest.items() if name not in APART}
     return {name.replace("_", " "): _lines(value) for name, value in told.items()}
 
 

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from largeprompt.audit import AuditResult
 
 Record: TypeAlias = dict[str, Any]
@@ -12,9 +14,14 @@ Record: TypeAlias = dict[str, Any]
 
 def records(result: AuditResult) -> list[Record]:
     """Return one record per layer, head and length; what is not finite becomes None."""
+    return plain_records(result.heads)
+
+
+def plain_records(heads: pa.Table) -> list[Record]:
+    """Return the rows of a table of heads, by length, layer and head."""
     return [
         {column: _finite(value) for column, value in row.items()}
-        for row in result.heads.sort_by(
+        for row in heads.sort_by(
             [("n", "ascending"), ("layer", "ascending"), ("head", "ascending")]
         ).to_pylist()
     ]

@@ -3,7 +3,7 @@
 import jinja2
 import markupsafe
 
-from largeprompt.report.numbers import show
+from largeprompt.report.numbers import count, show
 from largeprompt.report.palette import DARK, LIGHT, css_variables
 
 
@@ -17,6 +17,7 @@ def template(name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["show"] = show
+    environment.filters["count"] = count
     environment.globals["light"] = markupsafe.Markup(css_variables(LIGHT))
     environment.globals["dark"] = markupsafe.Markup(css_variables(DARK))
     return environment.get_template(name)

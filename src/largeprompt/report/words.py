@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import final
 
@@ -9,6 +10,7 @@ from largeprompt.audit import AuditResult
 from largeprompt.laws import Phase
 from largeprompt.report.numbers import count, of_the_output, percent, show
 from largeprompt.report.records import Record, at_length
+from largeprompt.report.scatter import rank_correlation
 
 
 @final
@@ -28,7 +30,7 @@ class Summary:
 
 def summarise(result: AuditResult, rows: Sequence[Record]) -> Summary:
     """Put an audit into words; every number in them is computed from its table."""
-    overview = result.summary()
+    overview = result.summary
     n, heads = overview["n"], overview["heads"]
     longest = at_length(rows, n)
     phases = tuple((p.value, overview["phases"].get(p.value, 0)) for p in Phase)
@@ -123,3 +125,29 @@ def _advice(
         ),
     )
     return tuple(f"{act} {count(heads)}: {why}." for heads, act, why in said if heads)
+
+
+def of_the_law(longest: Sequence[Record]) -> str:
+    """Say how well the exact law orders and sizes the errors at the longest length."""
+    agreement = rank_correlation(longest, "limit_error_law", "limit_error_held_out")
+    ratios = [
+        row["limit_error_held_out"] / row["limit_error_law"]
+        for row in longest
+        if row["limit_error_held_out"] and row["limit_error_law"]
+    ]
+    said = []
+    if agreement is not None:
+        said.append(
+            f"Over all heads at {count(longest[0]['n'], 'token')}, the predicted and "
+            f"the measured error have rank correlation {agreement:.2f}."
+        )
+    if ratios:
+        said.append(
+            f"The median head has {show(statistics.median(ratios))} times the error "
+            "that the law gives independent Gaussian tokens of the same moments."
+        )
+    said.append(
+        "Beyond the longest length the dashed line goes on with logit variance and "
+        "moments held fixed."
+    )
+    return " ".join(said)

@@ -1,5 +1,5 @@
-// The page holds one table of heads and one choice (layer, head, length, metric);
-// charts, card and table of heads all show that choice.
+// The page holds one table of heads and one choice (layer, head, length, metric, and
+// which heads the filter leaves out); charts, card and table all show that choice.
 
 const payload = JSON.parse(document.getElementById("payload").textContent);
 const columns = Object.entries(payload.heads);
@@ -7,26 +7,23 @@ const rows = payload.heads.n.map((_, i) =>
   Object.fromEntries(columns.map(([name, values]) => [name, values[i]])),
 );
 const key = ({ layer, head, n }) => `${layer}.${head}.${n}`;
+const place = ({ layer, head }) => `${layer}.${head}`;
 const byKey = new Map(rows.map((row) => [key(row), row]));
 
 const form = document.querySelector(".controls");
+const filter = document.querySelector(".filter");
 const card = document.getElementById("card");
 const table = document.getElementById("heads");
 const body = table.tBodies[0];
 const views = {};
 
-const started = payload.charts.phases.params;
-const param = (name) => started.find((p) => p.name === name).value;
-const choice = {
-  layer: param("chosen_layer"),
-  head: param("chosen_head"),
-  n: param("chosen_n"),
-};
+const choice = { ...payload.start, leftOut: {} };
 
 // The same rule as largeprompt.report.numbers.show.
 function show(value) {
   if (value === null || value === "") return "–";
   if (typeof value === "string") return value;
+  if (typeof value === "boolean") return value ? "yes" : "no";
   const size = Math.abs(value);
   const plain = (digits) =>
     value.toLocaleString("en", {
@@ -40,6 +37,7 @@ function show(value) {
 
 function fill(element, row) {
   if (row.phase) element.dataset.phase = row.phase;
+  if (row.move) element.dataset.move = row.move;
   for (const place of element.querySelectorAll("[data-field]")) {
     place.textContent = show(row[place.dataset.field]);
   }
@@ -47,18 +45,45 @@ function fill(element, row) {
 
 // Charts.
 
-function signal(view) {
-  return view
-    .signal("chosen_layer", choice.layer)
-    .signal("chosen_head", choice.head)
-    .signal("chosen_n", choice.n)
-    .runAsync();
+function curvesOf(head) {
+  const { lists, heads } = payload.curves;
+  return (heads[place(head)] ?? []).flatMap(([profile, x, measured, law]) =>
+    lists[x].map((at, i) => ({
+      profile,
+      x: at,
+      measured: lists[measured][i],
+      law: lists[law]?.[i] ?? null,
+    })),
+  );
+}
+
+function firstWith(profile) {
+  return rows.find((row) => curvesOf(row).some((point) => point.profile === profile));
+}
+
+function signal(name) {
+  const view = views[name];
+  if (payload.profiles.includes(name)) {
+    const mine = curvesOf(choice).filter((point) => point.profile === name);
+    document.getElementById(`chart-${name}`).parentElement.hidden = !mine.length;
+    if (mine.length) view.data("curves", mine);
+  } else {
+    view
+      .signal("chosen_layer", choice.layer)
+      .signal("chosen_head", choice.head)
+      .signal("chosen_n", choice.n)
+      .signal("left_out", choice.leftOut);
+  }
+  return view.runAsync();
 }
 
 async function draw(name, spec) {
+  const own = payload.profiles.includes(name)
+    ? { curves: curvesOf(firstWith(name)) }
+    : { heads: rows };
   const { view } = await vegaEmbed(
     document.getElementById(`chart-${name}`),
-    { ...spec, datasets: { ...spec.datasets, heads: rows } },
+    { ...spec, datasets: { ...spec.datasets, ...own } },
     {
       actions: false,
       defaultStyle: false,
@@ -71,35 +96,45 @@ async function draw(name, spec) {
   view.addEventListener("click", (_, item) => {
     if (byKey.has(key(item?.datum ?? {}))) choose(item.datum);
   });
-  await signal(view);
+  await signal(name);
 }
 
-function drawMap() {
+function drawSwitched() {
   const option = form.elements.metric.selectedOptions[0];
   document.getElementById("metric-note").textContent = option.dataset.note;
-  return draw("map", payload.charts.maps[option.value]);
+  return Promise.all(
+    Object.entries(payload.switched).map(([name, specs]) =>
+      draw(name, specs[option.value]),
+    ),
+  );
 }
 
 // The choice.
 
+const signalAll = () => Promise.all(Object.keys(views).map(signal));
+
 function choose({ layer, head, n }) {
-  if (n !== choice.n) fillTable(n);
+  const moved = n !== choice.n;
   Object.assign(choice, { layer, head, n });
+  if (moved) {
+    fillTable();
+    applyFilter();
+  }
   const row = byKey.get(key(choice));
   fill(card, row);
   fill(form.querySelector("output"), row);
   form.elements.n.value = n;
   reveal(markRow());
-  return Promise.all(Object.values(views).map(signal));
+  return signalAll();
 }
 
-function fillTable(n) {
-  document.getElementById("table-n").textContent = show(n);
-  for (const line of body.rows) fill(line, recordOf(line, n));
+function fillTable() {
+  document.getElementById("table-n").textContent = show(choice.n);
+  for (const line of body.rows) fill(line, recordOf(line));
 }
 
-function recordOf(line, n) {
-  return byKey.get(key({ ...line.dataset, n }));
+function recordOf(line) {
+  return byKey.get(key({ ...line.dataset, n: choice.n }));
 }
 
 function markRow() {
@@ -111,6 +146,7 @@ function markRow() {
 }
 
 function reveal(line) {
+  if (line.hidden) return;
   const room = body.closest(".scroll");
   const above = line.offsetTop - table.tHead.offsetHeight;
   const below = line.offsetTop + line.offsetHeight - room.clientHeight;
@@ -118,18 +154,54 @@ function reveal(line) {
   if (room.scrollTop < below) room.scrollTop = below;
 }
 
-// The table sorts by what its rows are, not by how they are written.
+// The table sorts and filters by what its rows are, not by how they are written.
 
 function sortBy(heading) {
   const ascending = heading.getAttribute("aria-sort") !== "ascending";
   table.querySelector("[aria-sort]")?.removeAttribute("aria-sort");
   heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-  const value = (line) => recordOf(line, choice.n)[heading.dataset.column];
+  const value = (line) => recordOf(line)[heading.dataset.column];
   const compare = (a, b) => {
     if (a === null || b === null) return (a === null) - (b === null);
     return (a < b ? -1 : a > b ? 1 : 0) * (ascending ? 1 : -1);
   };
   body.append(...[...body.rows].sort((a, b) => compare(value(a), value(b))));
+}
+
+function wanted(row) {
+  const { words, column, relation, bound } = filter.elements;
+  for (const select of filter.querySelectorAll("[name=choice]")) {
+    const asked = select.selectedIndex > 0;
+    if (asked && String(row[select.dataset.column]) !== select.value) return false;
+  }
+  const text = Object.values(row)
+    .filter((value) => typeof value === "string")
+    .concat(`layer ${row.layer}`, `head ${row.head}`)
+    .join("\n")
+    .toLowerCase();
+  const sought = words.value.toLowerCase().split(",");
+  const found = sought.every((phrase) => {
+    const asked = phrase.trim();
+    return /\d$/.test(asked)
+      ? new RegExp(`${asked.replace(/[^\w ]/g, "\\$&")}(?!\\d)`).test(text)
+      : text.includes(asked);
+  });
+  if (!found) return false;
+  if (bound.value === "") return true;
+  const value = row[column.value];
+  if (value === null) return false;
+  return relation.value === "most" ? value <= bound.value : value >= bound.value;
+}
+
+function applyFilter() {
+  choice.leftOut = {};
+  for (const line of body.rows) {
+    line.hidden = !wanted(recordOf(line));
+    if (line.hidden) choice.leftOut[place(line.dataset)] = true;
+  }
+  const all = body.rows.length;
+  const left = all - Object.keys(choice.leftOut).length;
+  filter.elements.left.value = `${show(left)} of ${show(all)} head${all === 1 ? "" : "s"}`;
 }
 
 // What the reader does.
@@ -150,7 +222,7 @@ document.getElementById("chart-map").addEventListener("keydown", (event) => {
   if (byKey.has(key(next))) choose(next);
 });
 form.addEventListener("submit", (event) => event.preventDefault());
-form.elements.metric.addEventListener("change", drawMap);
+form.elements.metric.addEventListener("change", drawSwitched);
 for (const radio of form.querySelectorAll("[name=n]")) {
   radio.addEventListener("change", () => choose({ ...choice, n: Number(radio.value) }));
 }
@@ -160,7 +232,44 @@ table.tHead.addEventListener("click", (event) => {
 });
 body.addEventListener("click", (event) => {
   const line = event.target.closest("tr");
-  if (line) choose(recordOf(line, choice.n));
+  if (line) choose(recordOf(line));
+});
+filter.addEventListener("submit", (event) => event.preventDefault());
+filter.addEventListener("input", () => {
+  applyFilter();
+  signalAll();
+});
+filter.addEventListener("reset", () =>
+  setTimeout(() => {
+    applyFilter();
+    signalAll();
+  }),
+);
+
+// The lengths one after the other, from the shortest; stops at the longest.
+
+const BEAT = 900; // ms
+const lengths = [...form.querySelectorAll("[name=n]")].map((radio) => Number(radio.value));
+let playing = null;
+
+function stop() {
+  clearTimeout(playing);
+  playing = null;
+  form.elements.play.setAttribute("aria-pressed", "false");
+}
+
+async function step() {
+  const next = lengths[lengths.indexOf(choice.n) + 1];
+  if (next === undefined) return stop();
+  await choose({ ...choice, n: next });
+  if (playing !== null) playing = setTimeout(step, BEAT);
+}
+
+form.elements.play?.addEventListener("click", () => {
+  if (playing !== null) return stop();
+  form.elements.play.setAttribute("aria-pressed", "true");
+  if (choice.n === lengths.at(-1)) choose({ ...choice, n: lengths[0] });
+  playing = setTimeout(step, BEAT);
 });
 
 for (const hidden of document.querySelectorAll("#explorer [hidden]")) {
@@ -168,7 +277,7 @@ for (const hidden of document.querySelectorAll("#explorer [hidden]")) {
 }
 markRow();
 await Promise.all([
-  drawMap(),
-  ...["ess", "errors", "phases"].map((name) => draw(name, payload.charts[name])),
+  drawSwitched(),
+  ...Object.entries(payload.charts).map(([name, spec]) => draw(name, spec)),
 ]);
 document.documentElement.dataset.drawn = "true";

@@ -1,0 +1,126 @@
+"""What a head looks like in curves: the second table of an audit, and what it holds.
+
+One row is one curve of one head: where (`x`), what was measured there, and what
+independent Gaussian tokens would give.
+"""
+
+import dataclasses
+from typing import Literal, final
+
+import pyarrow as pa
+
+Scale = Literal["linear", "log"]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """One kind of curve.
+
+    Attributes:
+        name: Its name in the table.
+        title: What it shows, in a few words.
+        definition: What was measured, and what the law is, in full.
+        x: What the numbers along the axis are.
+        y: What the measured numbers are.
+        x_scale: How the axis along runs.
+        y_scale: How the axis upwards runs.
+    """
+
+    name: str
+    title: str
+    definition: str
+    x: str
+    y: str
+    x_scale: Scale = "linear"
+    y_scale: Scale = "linear"
+
+
+PROFILES = (
+    Profile(
+        "qq",
+        "Are the logits Gaussian?",
+        "Quantiles of the logits, each query's centred and divided by its own standard "
+        "deviation, pooled over queries, against those of a standard normal.",
+        "standard normal quantile",
+        "quantile of the logits",
+    ),
+    Profile(
+        "tail",
+        "The upper tail",
+        "Share of the logits that are more than so many standard deviations above "
+        "their query's mean, pooled over queries, beside that of a Gaussian.",
+        "standard deviations above",
+        "share of logits",
+        y_scale="log",
+    ),
+    Profile(
+        "log_mgf",
+        "Growth under the tilt",
+        "Median over queries of log mean exp(t (logit - mean)), beside t^2 s^2 / 2 of "
+        "Gaussian logits; t = 1 is the head's own softmax.",
+        "multiple t of the query",
+        "log mean exp of t logits",
+    ),
+    Profile(
+        "spectrum",
+        "Spectrum of the limit operator",
+        "Singular values of scale Cov(v, k), largest first.",
+        "rank",
+        "singular value",
+        y_scale="log",
+    ),
+    Profile(
+        "sink",
+        "Weight by position",
+        "Mean over queries of the weight on bands of positions from the start, beside "
+        "the band's share of the tokens seen.",
+        "position of the band",
+        "weight on the band",
+        x_scale="log",
+        y_scale="log",
+    ),
+    Profile(
+        "recent",
+        "Weight by distance",
+        "Mean over queries of the weight on bands of distances back from the query, "
+        "whose own token has distance 1, beside the band's share of the tokens seen.",
+        "distance of the band",
+        "weight on the band",
+        x_scale="log",
+        y_scale="log",
+    ),
+    Profile(
+        "autocorrelation",
+        "Neighbours among the tokens",
+        "Median over queries of the autocorrelation of the logits along positions; 0 "
+        "for independent tokens.",
+        "distance in tokens",
+        "correlation of the logits",
+        x_scale="log",
+    ),
+    Profile(
+        "drift",
+        "When the prompt doubles",
+        "Root-mean-square distance of the output over n tokens from that over 2n, "
+        "relative to the output, beside the exact law.",
+        "shorter length n",
+        "relative distance",
+        x_scale="log",
+        y_scale="log",
+    ),
+)
+
+PROFILE_SCHEMA = pa.schema(
+    [
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("layer", pa.int32(), nullable=False),
+        pa.field("head", pa.int32(), nullable=False),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("profile", pa.string(), nullable=False),
+        pa.field("x", pa.list_(pa.float64()), nullable=False),
+        pa.field("measured", pa.list_(pa.float64()), nullable=False),
+        pa.field("law", pa.list_(pa.float64())),
+    ]
+)
+"""`measured` and `law` have an entry for each of `x`; `law` is null where none is."""
