@@ -10,6 +10,7 @@ import time
 
 import torch
 
+from benchmarks import audit_models
 from benchmarks.record import Row
 from largeprompt.hf import audit_model, load_model, load_text
 
@@ -22,11 +23,11 @@ GIBI = 2**30
 
 
 def measure() -> list[Row]:
-    """Audit all heads of the embedded model, in this process and in fresh ones."""
+    """Audit all heads of the embedded models, in this process and in fresh ones."""
     rows = [_against_a_forward_pass()]
     for lengths in (SHORT, LONG):
         rows.extend(_whole_command(lengths))
-    return rows
+    return [*rows, *audit_models.measure()]
 
 
 def _against_a_forward_pass() -> Row:

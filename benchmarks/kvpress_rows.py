@@ -3,7 +3,7 @@
     python -m benchmarks.kvpress_rows ENVIRONMENT [TEXT ...]
 
 ENVIRONMENT is a folder; where it is missing a virtual environment is made there, with
-kvpress and a transformers that it allows. A text is `prose`, `code` or a file. Rows are
+kvpress and a transformers that it allows. A text is a built-in one or a file. Rows are
 appended to results/kvpress.jsonl, with the versions they were measured with.
 """
 

@@ -64,6 +64,7 @@ def test_audit_writes_a_table_a_manifest_and_a_report(audit, tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "heads.parquet",
         "manifest.json",
+        "profiles.parquet",
         "report.html",
     ]
     table = pq.read_table(tmp_path / "out" / "heads.parquet")
@@ -142,6 +143,7 @@ def test_options_choose_layers_heads_lengths_texts_and_precision(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "heads.parquet",
         "manifest.json",
+        "profiles.parquet",
         "report-1.html",
         "report-2.html",
     ]

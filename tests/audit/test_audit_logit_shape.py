@@ -37,7 +37,7 @@ def test_log_means_are_those_of_one_exponential_each(samples):
     found = log_means(samples, step, 5)
     for row, (x, t) in enumerate(zip(samples, step, strict=True)):
         for j in range(1, 6):
-            expected = special.logsumexp(j * t * x) - math.log(N)
+            expected = np.log(np.exp(j * t * x).mean())
             np.testing.assert_allclose(found[row, j - 1], expected, rtol=1e-12)
 
 
@@ -46,7 +46,7 @@ def test_proxy_ratio_is_the_largest_over_the_reach_of_the_tokens(samples):
     tilts = reach * np.linspace(-1, 1, 2 * PROXY_TILTS + 1)
     tilts = tilts[tilts != 0]
     for x, found in zip(samples, proxy_ratio(samples), strict=True):
-        growth = special.logsumexp(np.outer(tilts, x), axis=1) - math.log(N)
+        growth = np.log(np.exp(np.outer(tilts, x)).mean(-1))
         np.testing.assert_allclose(found, max(1, (2 * growth / tilts**2).max()))
         refined = proxy_variance(x).ratio  # four times the tilts, and between them
         assert 0.98 * refined <= found <= refined * (1 + 1e-12)

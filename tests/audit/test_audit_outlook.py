@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from largeprompt.audit import audit_arrays
-from largeprompt.audit.outlook import outlook, policy
+from largeprompt.audit.outlook import in_words, outlook, policy
 
 
 def row(n, error, *, kept=1.0, law=None, needed=None, window=None):
@@ -36,6 +36,10 @@ def test_outlook_counts_what_was_measured_and_extrapolates_beyond():
         (1_000_000, "law", 3, 2),
     ]
     assert [entry["heads"] for entry in told] == [1, 5, 5, 5, 5, 5]
+    words = in_words(told)
+    assert words.startswith("1 of 5 heads are linear as they stand at 2,048 tokens;")
+    assert "3 at 100,000 tokens (2 of them heads whose error" in words
+    assert in_words(told[:2]).endswith("at 2,048 tokens.")
 
 
 def test_policy_gives_every_head_one_place():

@@ -36,7 +36,7 @@ def test_saving_keeps_other_files(result, tmp_path):
 def test_saving_refuses_to_replace_a_result_unasked(result, tmp_path):
     result.save(tmp_path / "audit")
     before = (tmp_path / "audit" / "manifest.json").read_bytes()
-    with pytest.raises(ResultError, match=r"already holds heads.parquet and manifest"):
+    with pytest.raises(ResultError, match=r"already holds heads.parquet and profiles"):
         result.save(tmp_path / "audit")
     assert (tmp_path / "audit" / "manifest.json").read_bytes() == before
     result.save(tmp_path / "audit", overwrite=True)
@@ -78,7 +78,7 @@ def test_an_interruption_between_the_two_files_is_noticed(
         AuditResult.load(tmp_path / "audit")
 
 
-@pytest.mark.parametrize("name", ["heads.parquet", "manifest.json"])
+@pytest.mark.parametrize("name", ["heads.parquet", "profiles.parquet", "manifest.json"])
 def test_a_truncated_file_is_refused(result, tmp_path, name):
     result.save(tmp_path / "audit")
     path = tmp_path / "audit" / name
@@ -87,7 +87,7 @@ def test_a_truncated_file_is_refused(result, tmp_path, name):
         AuditResult.load(tmp_path / "audit")
 
 
-@pytest.mark.parametrize("name", ["heads.parquet", "manifest.json"])
+@pytest.mark.parametrize("name", ["heads.parquet", "profiles.parquet", "manifest.json"])
 def test_a_missing_file_is_refused(result, tmp_path, name):
     result.save(tmp_path / "audit")
     (tmp_path / "audit" / name).unlink()

@@ -14,9 +14,8 @@ from largeprompt.errors import ResultError
 @pytest.fixture(scope="module")
 def rows():
     generator = torch.Generator().manual_seed(0)
-    arrays = LayerArrays(
-        *(torch.randn(2, 45, 5, generator=generator) for _ in range(3)), 0.4
-    )
+    q, k, v = (torch.randn(2, 45, 5, generator=generator) for _ in range(3))
+    arrays = LayerArrays(q, k, v, 0.4)
     return [
         row
         for n in (21, 45)

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from largeprompt.compress.compact import Atoms, Compact
 from largeprompt.compress.prompt import Compressor
+from largeprompt.hf.cache_budget import Share
 from largeprompt.hf.cache_layer import FoldingLayer
 
 
@@ -46,9 +47,17 @@ def kept(prompt, rows):
     return Compact(Atoms(prompt.key[rows], prompt.value[rows], starts), None)
 
 
-EXACT: dict[str, Any] = {"method": KeepAll(), "budget": 0.5, "minimum_length": 20}
-ENDS: dict[str, Any] = {"method": KeepEnds(), "budget": 0.3, "minimum_length": 20}
-FEW: dict[str, Any] = ENDS | {"budget": 0.2}
+EXACT: dict[str, Any] = {
+    "method": KeepAll(),
+    "budget": Share(0.5),
+    "minimum_length": 20,
+}
+ENDS: dict[str, Any] = {
+    "method": KeepEnds(),
+    "budget": Share(0.3),
+    "minimum_length": 20,
+}
+FEW: dict[str, Any] = ENDS | {"budget": Share(0.2)}
 
 
 def changed(settings, **changes) -> dict[str, Any]:

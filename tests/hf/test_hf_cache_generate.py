@@ -7,6 +7,7 @@ from transformers import DynamicCache
 
 from largeprompt.errors import CacheError, UnsupportedModelError
 from largeprompt.hf import LargePromptCache, cache_attention
+from largeprompt.hf.cache_budget import Share
 from tests.hf.keeping import ENDS, EXACT, changed, folding, padded
 from tests.hf.tiny import tiny_model, tokens
 
@@ -40,7 +41,7 @@ def test_generate_with_tokens_dropped_writes_another_text():
     model, ids = tiny_model("llama", torch.float64), tokens(60)[None]
     exact = generate(model, ids)
     with cache_attention(model):
-        cache = LargePromptCache(model, **changed(ENDS, budget=0.05))
+        cache = LargePromptCache(model, **changed(ENDS, budget=Share(0.05)))
         assert not torch.equal(generate(model, ids, cache), exact)
 
 

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from largeprompt.compress.prompt import Compressor
 from largeprompt.hf import LargePromptCache, cache_attention
+from largeprompt.hf.cache_budget import Share
 from tests.hf.keeping import FEW, KeepAll, KeepEnds, folding
 from tests.hf.tiny import tiny_model, tokens
 
@@ -78,7 +79,7 @@ def test_error_reported_is_that_of_queries_which_the_method_never_saw():
     with torch.no_grad(), cache_attention(model):
         handle = first.q_proj.register_forward_hook(hear)
         cache = LargePromptCache(
-            model, method=Spy(), budget=0.2, minimum_length=20, queries=32
+            model, method=Spy(), budget=Share(0.2), minimum_length=20, queries=32
         )
         model(ids, cache=cache)
         cache.compress()
@@ -107,7 +108,11 @@ def test_error_reported_is_that_of_queries_which_the_method_never_saw():
 
 def test_error_of_kept_tokens_is_zero_and_of_one_token_unknown():
     model = tiny_model("llama", torch.float64)
-    settings: dict[str, Any] = {"method": KeepAll(), "budget": 0.5, "minimum_length": 1}
+    settings: dict[str, Any] = {
+        "method": KeepAll(),
+        "budget": Share(0.5),
+        "minimum_length": 1,
+    }
     with torch.no_grad(), cache_attention(model):
         cache = LargePromptCache(model, **settings)
         model(tokens(40)[None], cache=cache)

@@ -4,6 +4,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from largeprompt.errors import CacheError, UnsupportedModelError
 from largeprompt.hf import LargePromptCache, cache_attention
+from largeprompt.hf.cache_budget import Share
 from tests.hf.keeping import ENDS, KeepAll, changed
 from tests.hf.tiny import tiny_model, tokens
 
@@ -41,7 +42,7 @@ def test_wrong_settings_are_refused(settings, message):
 def test_budget_that_is_too_small_for_the_method_says_so():
     model, ids = tiny_model("llama"), tokens(64)[None]
     with torch.no_grad(), cache_attention(model):
-        cache = LargePromptCache(model, **changed(ENDS, budget=0.01))
+        cache = LargePromptCache(model, **changed(ENDS, budget=Share(0.01)))
         model(ids, cache=cache)
         with pytest.raises(
             CacheError, match="too small for a prompt of 64 tokens: at least 2"

@@ -171,7 +171,7 @@ def test_methods_are_chosen_by_name_and_the_nearest_is_suggested():
     assert list(chosen_methods(["tova", "snapkv"])) == ["tova", "snapkv"]
     with pytest.raises(ValueError, match="did you mean 'snapkv'"):
         chosen_methods(["snap-kv"])
-    with pytest.raises(ValueError, match="known: calibrated"):
+    with pytest.raises(ValueError, match="known: shared, calibrated"):
         chosen_methods(["zzz"])
 
 

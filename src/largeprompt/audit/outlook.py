@@ -91,3 +91,24 @@ def _foretold(rows: Sequence[dict[str, Any]], n: int, eps: float) -> Entry:
 
 def _error(row: dict[str, Any]) -> float:
     return max(row["linear_error_in_sample"], row["limit_error_held_out"])
+
+
+def in_words(entries: Sequence[Entry]) -> str:
+    """Say how many heads are linear at the longest length read, and beyond."""
+    measured = [entry for entry in entries if entry["source"] == "measured"][-1]
+    beyond = [
+        f"{entry['linear']:,} at {entry['n']:,} tokens "
+        f"({entry['trusted']:,} of them heads whose error the law foretells here)"
+        for entry in entries
+        if entry["source"] == "law"
+    ]
+    here = (
+        f"{measured['linear']:,} of {measured['heads']:,} heads are linear as they "
+        f"stand at {measured['n']:,} tokens"
+    )
+    if not beyond:
+        return f"{here}."
+    return (
+        f"{here}; if longer prompts went on like this one, independent Gaussian tokens "
+        f"of the same moments, it would be {', '.join(beyond)}."
+    )

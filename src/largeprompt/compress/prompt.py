@@ -56,7 +56,3 @@ class Compressor(abc.ABC):
         Raises:
             ValueError: A budget is too small for what the method always keeps.
         """
-
-    def least(self, prompt: LayerPrompt) -> float:
-        """Return the smallest budget, in tokens, that `compress` takes; here any."""
-        return 0.0

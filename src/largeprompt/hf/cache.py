@@ -15,7 +15,7 @@ from largeprompt.compress.indexing import ClusterIndex
 from largeprompt.compress.prompt import Compressor
 from largeprompt.errors import CacheError, UnsupportedModelError
 from largeprompt.hf.attention_cache import is_listening
-from largeprompt.hf.cache_budget import Budget, ErrorTarget, Share
+from largeprompt.hf.cache_budget import Budget, ErrorTarget, Share, SharedBudget
 from largeprompt.hf.cache_build import compress_together
 from largeprompt.hf.cache_layer import Folding, FoldingLayer
 from largeprompt.hf.cache_report import CacheReport, LayerReport
@@ -39,8 +39,10 @@ class LargePromptCache(Cache):
 
     Args:
         model: The model that will use the cache.
-        budget: The share of the bytes of an exact cache that each KV head's prompt may
-            hold; at 1 or above nothing is compressed. Or a rule that decides for each.
+        budget: The share of an exact cache's bytes that the prompt may hold; at 1 or
+            above nothing is compressed. It is shared out among KV heads by what
+            compression costs them (`SharedBudget`). Or a rule of one's own: `Share`
+            gives each head the same, and compresses several times faster.
         error: Instead of a budget: the median relative error on held-out queries that
             no KV head's outputs may exceed (`ErrorTarget`).
         mode: `compact` drops tokens. `indexed` keeps them, and the budget is then the
@@ -225,7 +227,10 @@ def _budget(budget: float | Budget | None, error: float | None, mode: str) -> Bu
         if mode == "indexed":
             raise ValueError("the indexed mode takes a budget; got an error")
         return ErrorTarget(error)
-    return budget if isinstance(budget, Budget) else Share(float(budget or 0))
+    if isinstance(budget, Budget):
+        return budget
+    share = float(budget or 0)
+    return Share(share) if mode == "indexed" or share >= 1 else SharedBudget(share)
 
 
 def _method(mode: str, method: Method | None) -> Method:

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
@@ -10,13 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
+from largeprompt.compress.held_out import HeldOut, held_out
 from largeprompt.compress.indexing import ClusterIndex
-from largeprompt.compress.policy import ErrorCurves, held_out_errors
+from largeprompt.compress.policy import ErrorCurves
 from largeprompt.hf.cache_segments import Method
 from largeprompt.hf.cache_tail import Tail
 
 Tokens = Float[Tensor, " b"]  # what each KV head may hold or read, float64
-LATER = 64  # queries that ask in an error curve, after a cut in the prompt
+LATER = 128  # queries that ask in an error curve, after a cut in the prompt
 
 
 class Budget(abc.ABC):
@@ -53,7 +54,7 @@ class Share(Budget):
 class ErrorTarget(Budget):
     """For each KV head the least share, of a few, whose error meets a target.
 
-    Errors are those of `held_out_errors`. A head that meets the target at no share
+    Errors are medians of `HeldOut.relative`. A head that meets the target at no share
     stays exact.
 
     Attributes:
@@ -66,27 +67,32 @@ class ErrorTarget(Budget):
 
     @override
     def tokens(self, tails: Sequence[Tail], method: Method) -> list[Tokens]:
-        return [curves(tail, method, self.shares).meeting(self.error) for tail in tails]
+        return [
+            curves(tail, method, self.shares, HeldOut.median).meeting(self.error)
+            for tail in tails
+        ]
 
 
 @final
 @dataclasses.dataclass(frozen=True)
 class SharedBudget(Budget):
-    """A share of all tails together, given to the heads whose errors fall most by it.
+    """A share of all tails together, given to the heads whose damage falls most by it.
+
+    Damage is that of `HeldOut.damage`. Few heads carry most of it, those that look
+    single tokens up; they end up with much, or whole, and most others with little.
 
     Attributes:
         share: The mean share.
-        multiples: The shares tried for each head, over the mean share; increasing, the
-            first below 1.
+        shares: The shares tried for each head, beside the mean share and 1; increasing.
     """
 
     share: float
-    multiples: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
+    shares: tuple[float, ...] = (0.01, 0.02, 0.05, 0.12, 0.3)
 
     @override
     def tokens(self, tails: Sequence[Tail], method: Method) -> list[Tokens]:
-        shares = [m * self.share for m in self.multiples if m * self.share < 1]
-        found = [curves(tail, method, shares) for tail in tails]
+        shares = sorted({*self.shares, self.share})
+        found = [curves(tail, method, shares, HeldOut.damage) for tail in tails]
         whole_budget = sum(float(one.budget[:, -1].sum()) for one in found)
         lengths = {one.budget.shape[1] for one in found}
         if len(lengths) > 1:  # a text so short that its smallest share is none
@@ -99,13 +105,19 @@ class SharedBudget(Budget):
         return list(given.split([len(one.budget) for one in found]))
 
 
-def curves(tail: Tail, method: Method, shares: Sequence[float]) -> ErrorCurves:
+def curves(
+    tail: Tail,
+    method: Method,
+    shares: Sequence[float],
+    measure: Callable[[HeldOut], Float[Tensor, " b"]],
+) -> ErrorCurves:
     """Measure each KV head's error at some shares, those too small left out.
 
     Args:
         tail: The tail.
         method: A method that compresses.
         shares: Shares of the tail, increasing.
+        measure: The error of what held-out queries see.
     """
     assert not isinstance(method, ClusterIndex), "an index drops nothing"
     exact = whole(tail)
@@ -114,11 +126,11 @@ def curves(tail: Tail, method: Method, shares: Sequence[float]) -> ErrorCurves:
     for share in shares:
         cut = share * (exact - later)
         try:
-            found = held_out_errors(method, tail.prompt, cut, later)
+            found = held_out(method, tail.prompt, cut, later)
         except ValueError:  # the share is too small for the method
             continue
         budgets.append(share * exact)
-        errors.append(found.flatten(1).median(1).values.to(exact))
+        errors.append(measure(found).to(exact))
     return ErrorCurves(
         torch.stack([*budgets, exact], 1),
         torch.stack([*errors, torch.zeros_like(exact)], 1),

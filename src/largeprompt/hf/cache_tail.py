@@ -10,7 +10,7 @@ from torch import Tensor
 from largeprompt.compress.prompt import LayerPrompt, Rotation
 from largeprompt.errors import UnsupportedModelError
 
-HELD_OUT = 128  # queries that no method sees
+HELD_OUT = 16  # queries that no method sees
 
 
 @final

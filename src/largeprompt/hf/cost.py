@@ -11,6 +11,8 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from largeprompt.audit.checks import check_lengths
+from largeprompt.audit.curves import layer_curves
+from largeprompt.audit.logits import Logits
 from largeprompt.audit.manifest import peak_rss_bytes
 from largeprompt.audit.prefixes import Prefixes
 from largeprompt.audit.selection import chosen
@@ -22,7 +24,7 @@ from largeprompt.hf.windows import documented_window
 
 PROBE = 512  # tokens of the forward pass that is timed
 REPEATS = 2  # of which the faster counts: the first one warms up
-SURFACE_SECONDS = 2.0  # to tabulate the exact law
+SURFACE_SECONDS = 3.0  # to tabulate the exact law and its drift
 LAYER_SECONDS = 0.02  # a layer and length: the exact law, tokens needed, verdicts
 PIECE_COPIES = 12  # arrays the size of a piece of logits alive at once
 HIDDEN_COPIES = 8  # arrays the size of the hidden state alive at once
@@ -107,7 +109,12 @@ def layer_seconds(shape: ModelShape, n: int, queries: int) -> float:
     """Measure the statistics of one layer at length `n`."""
     query = torch.ones(shape.heads, n, shape.head_dim)
     key, prefixes = query[: shape.kv_heads], Prefixes.last(n, queries, None)
-    return _fastest(lambda: query_statistics(query, key, key, prefixes, scale=1.0))
+
+    def statistics() -> None:
+        found = query_statistics(query, key, key, prefixes, scale=1.0)
+        layer_curves(query, key, key, prefixes, found, Logits(1.0, None))
+
+    return _fastest(statistics)
 
 
 def _fastest(work: Callable[[], object]) -> float:

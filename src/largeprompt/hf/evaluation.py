@@ -9,10 +9,10 @@ from jaxtyping import Int64
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from largeprompt.compress.prompt import Compressor
 from largeprompt.hf.evaluation_cell import EXACT, Cell, compressed_cell, exact_cell
 from largeprompt.hf.evaluation_manifest import evaluation_manifest
 from largeprompt.hf.evaluation_memory import prefill_peak_bytes
+from largeprompt.hf.evaluation_methods import Cached
 from largeprompt.hf.evaluation_passkey import answered, hidden, passkey_row
 from largeprompt.hf.evaluation_plan import EvaluationPlan
 from largeprompt.hf.evaluation_reading import Reading, read
@@ -129,7 +129,7 @@ def _cells(
 
     def with_peak(cell: Cell, method: object, budget: float) -> Cell:
         peak = None
-        if plan.prefill_peak and (method is None or isinstance(method, Compressor)):
+        if plan.prefill_peak and (method is None or isinstance(method, Cached)):
             peak = prefill_peak_bytes(model, prompt, method, budget)
         return Cell({**cell.summary, "prefill_peak_bytes": peak}, cell.errors)
 
@@ -165,7 +165,7 @@ def _passkeys(
     rows = [{"method": EXACT, "budget": 1.0, "depth": depth}]
     answers = [exact]
     for name, method in plan.methods.items():
-        if isinstance(method, Compressor):
+        if isinstance(method, Cached):
             for budget in plan.budgets:
                 rows.append({"method": name, "budget": budget, "depth": depth})
                 answers.append(answered(model, reading, method, budget))

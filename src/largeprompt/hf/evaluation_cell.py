@@ -23,7 +23,7 @@ from largeprompt.hf.evaluation_errors import (
     median_over_queries,
     relative_errors,
 )
-from largeprompt.hf.evaluation_methods import Method
+from largeprompt.hf.evaluation_methods import Method, cache_settings
 from largeprompt.hf.evaluation_reading import Reading, fill, next_logits
 
 EXACT = "exact"
@@ -87,9 +87,8 @@ def compressed_cell(
         found, milliseconds = None, None
     else:
         with cache_attention(model):
-            cache = LargePromptCache(
-                model, budget=budget, method=method, minimum_length=1
-            )
+            settings = cache_settings(method, budget)
+            cache = LargePromptCache(model, minimum_length=1, **settings)
             fill(cache, reading, model.device)
             try:
                 cache.compress()

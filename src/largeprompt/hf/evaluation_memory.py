@@ -9,9 +9,9 @@ from jaxtyping import Int64
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from largeprompt.compress.prompt import Compressor
 from largeprompt.hf.attention_cache import cache_attention
 from largeprompt.hf.cache import LargePromptCache
+from largeprompt.hf.evaluation_methods import Cached, cache_settings
 from largeprompt.hf.evaluation_reading import cache_argument
 
 STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -20,7 +20,7 @@ STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 def prefill_peak_bytes(
     model: PreTrainedModel,
     prompt: Int64[Tensor, " n"],
-    method: Compressor | None,
+    method: Cached | None,
     budget: float,
 ) -> int | None:
     """Read a prompt into a new cache and return the peak above what was held before.
@@ -50,12 +50,9 @@ def prefill_peak_bytes(
     else:
         return None
     with cache_attention(model), torch.inference_mode():
+        settings = {"budget": 1.0} if method is None else cache_settings(method, budget)
         cache = LargePromptCache(
-            model,
-            budget=budget,
-            method=method,
-            minimum_length=1,
-            prompt_length=len(prompt),
+            model, minimum_length=1, prompt_length=len(prompt), **settings
         )
         model.base_model(
             input_ids=prompt[None].to(model.device), **{cache_argument(model): cache}

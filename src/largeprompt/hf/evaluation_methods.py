@@ -1,7 +1,9 @@
 """The methods that an evaluation compares, by the names of the command line."""
 
+import dataclasses
 import difflib
 from collections.abc import Sequence
+from typing import Any, final
 
 from largeprompt.compress.baselines import (
     ExpectedAttention,
@@ -16,10 +18,25 @@ from largeprompt.compress.baselines import (
 )
 from largeprompt.compress.calibrated import CalibratedLimit
 from largeprompt.compress.prompt import Compressor
+from largeprompt.hf.cache_budget import Share, SharedBudget
 
-Method = Compressor | FeatureMap
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Shared:
+    """A method whose bytes are shared out among all KV heads of a model.
+
+    Every other method gives each head the same.
+    """
+
+    method: Compressor
+
+
+Cached = Compressor | Shared
+Method = Cached | FeatureMap
 
 METHODS: dict[str, Method] = {
+    "shared": Shared(CalibratedLimit()),
     "calibrated": CalibratedLimit(),
     "sinks-window": SinksAndWindow(),
     "snapkv": SnapKV(),
@@ -48,3 +65,10 @@ def chosen_methods(names: Sequence[str]) -> dict[str, Method]:
             )
             raise ValueError(f"no method is called {name!r}; {hint}")
     return {name: METHODS[name] for name in names}
+
+
+def cache_settings(method: Cached, budget: float) -> dict[str, Any]:
+    """Return the arguments of the cache that a method and its budget stand for."""
+    if isinstance(method, Shared):
+        return {"method": method.method, "budget": SharedBudget(budget)}
+    return {"method": method, "budget": Share(budget)}

@@ -11,9 +11,9 @@ from jaxtyping import Int64
 from torch import Tensor
 from transformers import Cache, DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-from largeprompt.compress.prompt import Compressor
 from largeprompt.hf.attention_cache import cache_attention
 from largeprompt.hf.cache import LargePromptCache
+from largeprompt.hf.evaluation_methods import Cached, cache_settings
 from largeprompt.hf.evaluation_reading import Reading, fill, next_logits
 
 PASSKEY = "48213"
@@ -58,7 +58,7 @@ def hidden(
 def answered(
     model: PreTrainedModel,
     reading: Reading,
-    method: Compressor | None,
+    method: Cached | None,
     budget: float,
 ) -> list[int]:
     """Return the tokens that follow the question greedily.
@@ -75,9 +75,8 @@ def answered(
             cache = DynamicCache(config=model.config.get_text_config(decoder=True))
             fill(cache, reading, model.device)
         else:
-            cache = LargePromptCache(
-                model, budget=budget, method=method, minimum_length=1
-            )
+            settings = cache_settings(method, budget)
+            cache = LargePromptCache(model, minimum_length=1, **settings)
             fill(cache, reading, model.device)
             cache.compress()
         answer: list[int] = []

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import final
 
 from largeprompt.audit import AuditResult
+from largeprompt.audit.outlook import in_words
 from largeprompt.laws import Phase
 from largeprompt.report.numbers import count, of_the_output, percent, show
 from largeprompt.report.records import Record, at_length
@@ -51,7 +52,12 @@ def summarise(result: AuditResult, rows: Sequence[Record]) -> Summary:
     )
     return Summary(
         headline=_glued(headline),
-        findings=_glued(_findings(overview["medians"], n, longest)),
+        findings=_glued(
+            (
+                *_findings(overview["medians"], n, longest),
+                in_words(overview["outlook"]),
+            )
+        ),
         advice=_glued(_advice(overview["eps"], target, n, longest)),
         phases=phases,
         failures=tuple(failures),
