@@ -8,7 +8,6 @@ import sys
 import time
 
 import torch
-from scipy.stats import spearmanr
 
 from benchmarks.record import Row
 from largeprompt.audit.drift_surface import drift_surface
@@ -16,6 +15,7 @@ from largeprompt.audit.surface import law_surface
 from largeprompt.audit.verdict import MISSED
 from largeprompt.errors import LargePromptError
 from largeprompt.hf import audit_model, load_model, load_text
+from largeprompt.report.scatter import rank_correlation
 
 LENGTHS = {"smollm2": 8192, "gemma3": 16384}
 TEXTS = ("prose", "code")
@@ -115,8 +115,6 @@ def findings(result) -> dict:
     """Return the outlook of an audit, and where the law does not foretell the error."""
     n = result.summary["n"]
     rows = [row for row in result.heads.to_pylist() if row["n"] == n]
-    measured = [row["limit_error_held_out"] for row in rows]
-    predicted = [row["limit_error_law"] for row in rows]
     missed = [
         row
         for row in rows
@@ -127,7 +125,9 @@ def findings(result) -> dict:
     why = collections.Counter(_reason(row) for row in missed)
     return {
         "outlook": result.summary["outlook"],
-        "rank_correlation": float(spearmanr(measured, predicted).statistic),
+        "rank_correlation": rank_correlation(
+            rows, "limit_error_law", "limit_error_held_out"
+        ),
         "missed": len(missed),
         "missed_because": dict(why),
     }

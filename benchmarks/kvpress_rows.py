@@ -8,14 +8,17 @@ appended to results/kvpress.jsonl, with the versions they were measured with.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 from benchmarks.compression import BUDGETS, CONTINUATION, PROMPT, TEXTS
-from benchmarks.record import RESULTS, ROOT, facts
+from benchmarks.record import RESULTS, ROOT, Row, facts
+from benchmarks.run import show
 from largeprompt.hf import load_model, load_text
 from largeprompt.hf.converted import converted_copy
 from largeprompt.hf.embedded import embedded_file
@@ -55,13 +58,31 @@ def main() -> None:
         command += ["--prompt-tokens", str(PROMPT)]
         command += ["--budgets", *map(str, BUDGETS)]
         run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    shared = {**facts(["largeprompt"]), "case": "kvpress"}
-    shared.pop("versions")  # those of the other environment stand in the row
+    record([json.loads(line) for line in run.stdout.splitlines()])
+
+
+def record(cells: list[dict[str, Any]]) -> None:
+    """Append the rows of what kvpress did; its versions are the other environment's."""
+    shared = {**facts([]), "versions": cells[0]["versions"]}
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / "kvpress.jsonl").open("a", encoding="utf-8") as results:
-        for line in run.stdout.splitlines():
-            results.write(json.dumps({**json.loads(line), **shared}) + "\n")
-            print(line)
+        for row in (row for cell in cells for row in rows_of(cell)):
+            show(row)
+            results.write(json.dumps(dataclasses.asdict(row) | shared) + "\n")
+
+
+def rows_of(cell: dict[str, Any]) -> list[Row]:
+    """Return a row for each quantity of one press, budget and text."""
+    where = f"{cell['press']}, {100 * cell['budget']:g}%, {cell['text']}"
+    quantities = {
+        f"KL of the next token, {where}": ("nats", cell["kl"]),
+        f"top-1 agreement, {where}": ("", cell["top1"]),
+        f"increase of the NLL, {where}": ("nats", cell["nll"] - cell["nll_exact"]),
+    }
+    return [
+        Row("kvpress", quantity, unit, value, value, value, cell)
+        for quantity, (unit, value) in quantities.items()
+    ]
 
 
 if __name__ == "__main__":

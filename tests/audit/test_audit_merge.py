@@ -10,7 +10,10 @@ def layers():
     generator = torch.Generator().manual_seed(0)
     return {
         layer: LayerArrays(
-            *(torch.randn(h, 90, 5, generator=generator) for h in (6, 2, 2)), 0.4
+            torch.randn(6, 90, 5, generator=generator),
+            torch.randn(2, 90, 5, generator=generator),
+            torch.randn(2, 90, 5, generator=generator),
+            0.4,
         )
         for layer in range(4)
     }

@@ -37,8 +37,8 @@ def test_outlook_counts_what_was_measured_and_extrapolates_beyond():
     ]
     assert [entry["heads"] for entry in told] == [1, 5, 5, 5, 5, 5]
     words = in_words(told)
-    assert words.startswith("1 of 5 heads are linear as they stand at 2,048 tokens;")
-    assert "3 at 100,000 tokens (2 of them heads whose error" in words
+    assert words.startswith("Linear as they stand: 1 of 5 at 2,048 tokens.")
+    assert "3 at 100,000 tokens (2)" in words
     assert in_words(told[:2]).endswith("at 2,048 tokens.")
 
 

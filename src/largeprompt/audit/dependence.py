@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
+from scipy.fft import next_fast_len
 
 Array = NDArray[np.float64]
 
@@ -21,9 +21,10 @@ def autocorrelation(centred: Array, lags: int) -> Array:
         lags: The last lag, below n.
     """
     n = centred.shape[-1]
-    transform = fft.rfft(centred, fft.next_fast_len(n + lags, real=True))
+    length = int(next_fast_len(n + lags, real=True))
+    transform = np.fft.rfft(centred, length)
     power = transform.real**2 + transform.imag**2
-    sums = fft.irfft(power, fft.next_fast_len(n + lags, real=True))[:, : lags + 1]
+    sums = np.fft.irfft(power, length)[:, : lags + 1]
     varies = sums[:, :1] > 0
     nothing = np.zeros(lags + 1)
     nothing[0] = 1

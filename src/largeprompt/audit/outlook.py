@@ -97,18 +97,18 @@ def in_words(entries: Sequence[Entry]) -> str:
     """Say how many heads are linear at the longest length read, and beyond."""
     measured = [entry for entry in entries if entry["source"] == "measured"][-1]
     beyond = [
-        f"{entry['linear']:,} at {entry['n']:,} tokens "
-        f"({entry['trusted']:,} of them heads whose error the law foretells here)"
+        f"{entry['linear']:,} at {entry['n']:,} tokens ({entry['trusted']:,})"
         for entry in entries
         if entry["source"] == "law"
     ]
     here = (
-        f"{measured['linear']:,} of {measured['heads']:,} heads are linear as they "
-        f"stand at {measured['n']:,} tokens"
+        f"Linear as they stand: {measured['linear']:,} of {measured['heads']:,} at "
+        f"{measured['n']:,} tokens."
     )
     if not beyond:
-        return f"{here}."
+        return here
     return (
-        f"{here}; if longer prompts went on like this one, independent Gaussian tokens "
-        f"of the same moments, it would be {', '.join(beyond)}."
+        f"{here} Were longer prompts more independent Gaussian tokens of the same "
+        f"moments, {', '.join(beyond)}; in brackets how many of them have an error "
+        "here that the law foretells to a factor of 2."
     )

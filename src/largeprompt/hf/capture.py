@@ -126,7 +126,9 @@ def record_rows(
         record.query, record.key, record.value, record.scale, record.softcap
     )
 
-    def compared(output: Tensor, prefixes: Prefixes, found: list[int]) -> list[float]:
+    def compared(
+        output: Tensor, prefixes: Prefixes, found: Sequence[int]
+    ) -> list[float]:
         return parity_errors(output, record, prefixes, found)
 
     return [

@@ -67,8 +67,13 @@ def chosen_methods(names: Sequence[str]) -> dict[str, Method]:
     return {name: METHODS[name] for name in names}
 
 
-def cache_settings(method: Cached, budget: float) -> dict[str, Any]:
-    """Return the arguments of the cache that a method and its budget stand for."""
+def cache_settings(method: Cached | None, budget: float) -> dict[str, Any]:
+    """Return the arguments of the cache that a method and its budget stand for.
+
+    Without a method the cache is exact, whatever the budget.
+    """
+    if method is None:
+        return {"budget": 1.0}
     if isinstance(method, Shared):
         return {"method": method.method, "budget": SharedBudget(budget)}
     return {"method": method, "budget": Share(budget)}
