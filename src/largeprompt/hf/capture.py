@@ -1,7 +1,7 @@
 """One forward pass of a model: every layer audited while it is computed."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Int64
