@@ -10,7 +10,6 @@ import time
 
 import torch
 
-from benchmarks import audit_models
 from benchmarks.record import Row
 from largeprompt.hf import audit_model, load_model, load_text
 
@@ -27,7 +26,7 @@ def measure() -> list[Row]:
     rows = [_against_a_forward_pass()]
     for lengths in (SHORT, LONG):
         rows.extend(_whole_command(lengths))
-    return [*rows, *audit_models.measure()]
+    return rows
 
 
 def _against_a_forward_pass() -> Row:

@@ -17,6 +17,8 @@ from largeprompt.errors import LargePromptError
 from largeprompt.hf import audit_model, load_model, load_text
 from largeprompt.report.scatter import rank_correlation
 
+TESTS = ["tests/hf/test_hf_audit.py", "tests/audit"]
+DISTRIBUTIONS = ["largeprompt", "numpy", "torch", "transformers"]
 LENGTHS = {"smollm2": 8192, "gemma3": 16384}
 TEXTS = ("prose", "code")
 SHORTEST = 1024
@@ -83,7 +85,7 @@ def _fresh(name: str, text: str, what: str) -> dict:
 def _once(quantity: str, unit: str, value: float, details: dict | None = None) -> Row:
     """A row of a single run."""
     facts = {**(details or {}), "runs": 1}
-    return Row("audit", quantity, unit, value, value, value, facts)
+    return Row("audit_models", quantity, unit, value, value, value, facts)
 
 
 def work(name: str, text: str, what: str) -> dict:

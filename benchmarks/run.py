@@ -20,6 +20,7 @@ CASES = [
     "theory",
     "concentration",
     "audit",
+    "audit_models",
     "population",
     "curves",
     "training",
