@@ -26,11 +26,14 @@ $(READY): pyproject.toml requirements/constraints.txt requirements/models.txt
 demo: setup
 	$(BIN)/largeprompt audit smollm2 --text prose --lengths 256,512,1024,2048 --out $(OUT) --overwrite
 
+# A file's tests stay together: they share what is slow to make.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
+
 test: setup chromium
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 test-slow: setup chromium
-	$(BIN)/python -m pytest -q -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow"
 
 lint: setup
 	$(BIN)/ruff format --check .
