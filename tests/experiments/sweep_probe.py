@@ -4,7 +4,6 @@ import dataclasses
 import os
 import resource
 import signal
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import ClassVar, final
 
 from typing_extensions import override
 
-from largeprompt.experiments.sweep import Drawing, Experiment, Key, Row
+from largeprompt.experiments.sweep import Drawing, Experiment, Key, Row, work
+from largeprompt.experiments.sweep.folder import write_durably
 
 NAME = "tests.experiments.sweep_probe:ProbeCell"
 GATE, LIMIT, BROKEN = "PROBE_GATE", "PROBE_LIMIT", "PROBE_BROKEN"
@@ -51,18 +51,22 @@ class ProbeCell(Experiment):
         if self.end == "deadly":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.end == "late":
-            threading.Thread(target=die_when_saved, args=(keep,), daemon=True).start()
+            die_when_saved(keep.name)
         return [
             {"draw": key.number(step) / 2**63, "step": step, "weight": self.weight}
             for step in range(2)
         ]
 
 
-def die_when_saved(keep: Path) -> None:
-    """Kill this process as soon as the result of the cell is there."""
-    result = keep.parents[1] / "cells" / f"{keep.name}.parquet"
-    wait_for(result.exists, pause=0.0)
-    os.kill(os.getpid(), signal.SIGKILL)
+def die_when_saved(identity: str) -> None:
+    """Kill this process at the moment when the result of the cell is there."""
+
+    def last(path: Path, content: bytes, scratch: Path) -> None:
+        write_durably(path, content, scratch)
+        if path.name == f"{identity}.parquet":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    work.write_durably = last
 
 
 def wait_for(holds: Callable[[], object], pause: float = 0.01) -> None:
