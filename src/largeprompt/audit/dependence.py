@@ -21,7 +21,8 @@ def autocorrelation(centred: Array, lags: int) -> Array:
         lags: The last lag, below n.
     """
     n = centred.shape[-1]
-    length = int(next_fast_len(n + lags, real=True))
+    length = next_fast_len(n + lags, real=True)
+    assert length is not None, "there is a fast length for every one"
     transform = np.fft.rfft(centred, length)
     power = transform.real**2 + transform.imag**2
     sums = np.fft.irfft(power, length)[:, : lags + 1]

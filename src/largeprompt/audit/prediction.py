@@ -91,9 +91,8 @@ def tokens_needed(
     high[met(np.ones_like(low))] = 1  # not met at low, met at high
     while ((high - low) > 1).any():
         # the geometric middle, inside the bracket: lengths span fifteen decades
-        middle = np.clip(
-            np.round(np.sqrt(low * high)), low + 1, np.maximum(high - 1, 1)
-        )
+        between = np.round(np.sqrt(low * high)).astype(np.float64)
+        middle = np.clip(between, low + 1, np.maximum(high - 1, 1)).astype(np.float64)
         here = met(middle)
         high, low = np.where(here, middle, high), np.where(here, low, middle)
     return np.where(reached, high, np.nan)

@@ -50,7 +50,7 @@ def prefill_peak_bytes(
     else:
         return None
     with cache_attention(model), torch.inference_mode():
-        settings = {"budget": 1.0} if method is None else cache_settings(method, budget)
+        settings = cache_settings(method, budget)
         cache = LargePromptCache(
             model, minimum_length=1, prompt_length=len(prompt), **settings
         )
