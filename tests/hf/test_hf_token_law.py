@@ -86,7 +86,7 @@ def test_gaussian_tokens_are_not_told_from_their_calibration(shape, refuted, alp
 
 @pytest.mark.parametrize("name", ["llama", "gemma3"])
 def test_token_laws_are_those_of_the_models_own_states(name):
-    model, tokenizer = tiny_model(name), tiny_tokenizer()
+    model, tokenizer = tiny_model(name, torch.float64), tiny_tokenizer()
     result = token_laws(model, tokenizer, TEXT, 120, directions=200, seed=3)
     rows = result.table.to_pylist()
     hidden = [r for r in rows if r["what"] == "hidden states"]

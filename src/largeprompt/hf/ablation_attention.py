@@ -5,13 +5,12 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
-from largeprompt.errors import UnsupportedModelError
 from largeprompt.hf.ablation_limit import Replacement, replaced_attention
 from largeprompt.hf.checks import check_supported, layer_index
+from largeprompt.hf.registered import registered
 from largeprompt.hf.windows import documented_window
 
 HeadName = tuple[int, int]
@@ -72,17 +71,5 @@ def ablated(
         return answer, None
 
     name = f"largeprompt-ablated-{id(attention):x}"
-    before = model.config._attn_implementation or "sdpa"
-    AttentionInterface.register(name, attention)
-    AttentionMaskInterface.register(name, sdpa_mask)
-    try:
-        model.set_attn_implementation(name)
-        if model.config._attn_implementation != name:
-            raise UnsupportedModelError(
-                f"{type(model).__name__} does not let its attention function be set"
-            )
+    with registered(model, name, attention):
         yield
-    finally:
-        model.set_attn_implementation(before)
-        AttentionInterface._global_mapping.pop(name)  # no public way to unregister
-        AttentionMaskInterface._global_mapping.pop(name)

@@ -1,9 +1,8 @@
 """Listen to a transformers model's attention without changing what it computes.
 
-transformers looks attention functions and mask functions up by name. `listening`
-registers one name in both tables for as long as its block lasts: transformers' own
-`sdpa` functions, bit for bit, that also hand each layer's queries, keys and values to a
-callback. A name without a mask function would silently get no mask.
+`listening` registers, for as long as its block lasts, transformers' own `sdpa`
+functions, bit for bit, that also hand each layer's queries, keys and values to a
+callback.
 """
 
 import contextlib
@@ -13,14 +12,14 @@ from typing import Any, final
 
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from largeprompt.errors import UnsupportedModelError
 from largeprompt.hf.checks import HARMLESS as HARMLESS
 from largeprompt.hf.checks import Check, check_supported, is_causal, layer_index
 from largeprompt.hf.padding import real_tokens
+from largeprompt.hf.registered import registered
 
 
 @final
@@ -136,18 +135,9 @@ def listening(
         return answer, None
 
     name = f"largeprompt-recording-{id(attention):x}"
-    before = model.config._attn_implementation or "sdpa"
-    AttentionInterface.register(name, attention)
-    AttentionMaskInterface.register(name, implementation.mask)
-    try:
-        if not (implementation.softcaps and _is_softcapped(model)):
-            _set_attention(model, "sdpa")  # refuses where it is not supported
-        _set_attention(model, name)
+    like_sdpa = not (implementation.softcaps and _is_softcapped(model))
+    with registered(model, name, attention, implementation.mask, like_sdpa=like_sdpa):
         yield
-    finally:
-        model.set_attn_implementation(before)
-        AttentionInterface._global_mapping.pop(name)  # no public way to unregister
-        AttentionMaskInterface._global_mapping.pop(name)
 
 
 def layer_record(
@@ -177,18 +167,3 @@ def layer_record(
 def _is_softcapped(model: PreTrainedModel) -> bool:
     config = model.config.get_text_config()
     return getattr(config, "attn_logit_softcapping", None) is not None
-
-
-def _set_attention(model: PreTrainedModel, name: str) -> None:
-    try:
-        model.set_attn_implementation(name)
-    except ValueError as error:
-        sinks = any(name.endswith("sinks") for name, _ in model.named_parameters())
-        raise UnsupportedModelError(
-            f"{type(model).__name__} does not support sdpa attention"
-            + (" (it has learned sinks, which are not handled)" if sinks else "")
-        ) from error
-    if model.config._attn_implementation != name:
-        raise UnsupportedModelError(
-            f"{type(model).__name__} does not let its attention function be set"
-        )

@@ -1,9 +1,9 @@
 """The attention function that lets a cache hear the queries and answer them.
 
 transformers hands a cache keys and values, never queries. `cache_attention` registers
-an attention function (and its mask function: without one transformers silently gives
-no mask) that finds the cache's layer behind the keys it gets. Where there is none, or
-where the layer has folded nothing yet, it is transformers' own `sdpa`, bit for bit.
+an attention function that finds the cache's layer behind the keys it gets. Where there
+is none, or where the layer has folded nothing yet, it is transformers' own `sdpa`, bit
+for bit.
 """
 
 import contextlib
@@ -11,36 +11,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
-    PretrainedConfig,
-    PreTrainedModel,
-)
+from transformers import PretrainedConfig, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
 from largeprompt.errors import UnsupportedModelError
 from largeprompt.hf.cache_build import compress_together
 from largeprompt.hf.cache_layer import OWNER, FoldingLayer
+from largeprompt.hf.checks import HARMLESS
+from largeprompt.hf.registered import registered
 
 NAME = "largeprompt-cache"
-# what attention may be told without changing softmax(scale q.k) v under a causal mask
-HANDLED = frozenset(
-    {
-        "cache_position",
-        "dropout",
-        "is_causal",
-        "output_attentions",
-        "output_hidden_states",
-        "position_embeddings",
-        "position_ids",
-        "return_dict",
-        "scaling",
-        "sliding_window",
-        "use_cache",
-    }
-)
+HANDLED = HARMLESS | {"dropout", "is_causal", "scaling"}
 
 
 @contextlib.contextmanager
@@ -55,20 +36,11 @@ def cache_attention(model: PreTrainedModel) -> Iterator[None]:
             attention function.
     """
     name = f"{NAME}-{id(model):x}"
-    before = model.config._attn_implementation or "sdpa"
-    if before == name:  # an outer block has done it
+    if model.config._attn_implementation == name:  # an outer block has done it
         yield
         return
-    AttentionInterface.register(name, attention)
-    AttentionMaskInterface.register(name, sdpa_mask)
-    try:
-        _set_attention(model, "sdpa")  # refuses where the model does not support it
-        _set_attention(model, name)
+    with registered(model, name, attention):
         yield
-    finally:
-        model.set_attn_implementation(before)
-        AttentionInterface._global_mapping.pop(name)  # no public way to unregister
-        AttentionMaskInterface._global_mapping.pop(name)
 
 
 def is_listening(config: PretrainedConfig) -> bool:
@@ -119,17 +91,4 @@ def _check_supported(module: nn.Module, options: dict[str, Any]) -> None:
     if extra:
         raise UnsupportedModelError(
             f"{name} passes {', '.join(extra)} to attention, which is not handled"
-        )
-
-
-def _set_attention(model: PreTrainedModel, name: str) -> None:
-    try:
-        model.set_attn_implementation(name)
-    except ValueError as error:
-        raise UnsupportedModelError(
-            f"{type(model).__name__} does not support sdpa attention"
-        ) from error
-    if model.config._attn_implementation != name:
-        raise UnsupportedModelError(
-            f"{type(model).__name__} does not let its attention function be set"
         )
