@@ -70,11 +70,13 @@ class Intact:
         """
         states = _final_states(model, tokens)
         with torch.inference_mode():
-            theirs = model(
-                input_ids=tokens[None, :PROBE].to(model.device), use_cache=False
-            ).logits[0]
-            ours = _logits(model, _final_states(model, tokens[:PROBE]))
-        if not torch.equal(ours, theirs):
+            whole = model(
+                input_ids=tokens[None, :PROBE].to(model.device),
+                use_cache=False,
+                output_hidden_states=True,
+            )
+            ours = _logits(model, whole.hidden_states[-1][0])
+        if not torch.equal(ours, whole.logits[0]):
             raise UnsupportedModelError(
                 f"{type(model).__name__} does more to its final hidden states than "
                 "its output embeddings"
@@ -82,9 +84,14 @@ class Intact:
         return cls(model, tokens, first, states[first:-1])
 
     def effect(self, heads: Collection[HeadName], replacement: Replacement) -> Effect:
-        """Replace some heads and compare the predictions with the intact model's."""
-        with ablated(self.model, heads, replacement):
-            states = _final_states(self.model, self.tokens)[self.first : -1]
+        """Replace some heads and compare the predictions with the intact model's.
+
+        Without a head nothing is run: the model is intact.
+        """
+        states = self.states
+        if heads:
+            with ablated(self.model, heads, replacement):
+                states = _final_states(self.model, self.tokens)[self.first : -1]
         targets = self.tokens[self.first + 1 :].to(states.device)
         loss, change, divergence, same = (
             torch.cat(parts).double()
