@@ -4,12 +4,13 @@ import dataclasses
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from largeprompt.compress.calibration import Sight, weighted_ridge
+from largeprompt.audit.limits import Answer
+from largeprompt.compress.calibration import weighted_ridge
 from largeprompt.compress.sets import LinearSets
-from largeprompt.compress.summary import summarise
+from largeprompt.compress.summary import Summary
 
 POINTS = 25  # of the tables of the gain
 BEYOND = 1.25  # the tables reach so many times as far as the calibration's tilts
@@ -57,19 +58,25 @@ def query_axes(
 
 def calibrated_set(
     tilt: Float[Tensor, "g m k"],
-    sight: Sight,
-    key: Float[Tensor, "n k"],
-    value: Float[Tensor, "n v"],
-    kept: Bool[Tensor, " n"],
+    summary: Summary,
+    rest: Answer,
+    beside: Answer,
     rank: int,
     ridge: float,
 ) -> LinearSets:
-    """Return the set that stands for the tokens that are not kept."""
-    summary = summarise(key, value, ~kept)
+    """Return the set that stands for the tokens that are not kept.
+
+    Args:
+        tilt: The tilts to calibrate on.
+        summary: The moments of these tokens.
+        rest: What the tilts see of them.
+        beside: What they see of the tokens that are kept.
+        rank: Directions of the set.
+        ridge: Penalty on a response that leaves its Gaussian value.
+    """
     axes = query_axes(
-        tilt.flatten(0, 1), summary.key_covariance, min(rank, key.shape[-1]), ridge
+        tilt.flatten(0, 1), summary.key_covariance, min(rank, tilt.shape[-1]), ridge
     )
-    rest, beside = sight.of(~kept, value), sight.of(kept, value)
     share = torch.sigmoid(rest.log_mass - beside.log_mass)[..., None]
     size = torch.lerp(beside.output, rest.output, share).norm(dim=-1).clamp_min(1e-30)
     share = share[..., 0]

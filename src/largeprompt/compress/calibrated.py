@@ -7,6 +7,7 @@ moved to the positions of later ones, see of it.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -17,9 +18,12 @@ from typing_extensions import override
 from largeprompt.compress.bulk import calibrated_set, empty_set
 from largeprompt.compress.calibration import Sight, look
 from largeprompt.compress.compact import Atoms, Compact
-from largeprompt.compress.partition import ends, largest
+from largeprompt.compress.partition import ends
 from largeprompt.compress.prompt import Compressor, LayerPrompt
 from largeprompt.compress.sets import LinearSets
+from largeprompt.compress.summary import summarise
+
+_Choice = tuple[Bool[Tensor, " n"], LinearSets | None]  # kept, and what stands for more
 
 
 @final
@@ -48,7 +52,23 @@ class CalibratedLimit(Compressor):
 
     @override
     def compress(self, prompt: LayerPrompt, budget: Float[Tensor, " b"]) -> Compact:
-        heads = [self._head(prompt, i, float(budget[i])) for i in range(len(budget))]
+        return self.compress_each(prompt, [budget])[0]
+
+    @override
+    def compress_each(
+        self, prompt: LayerPrompt, budgets: Sequence[Float[Tensor, " b"]]
+    ) -> list[Compact]:
+        counts = [
+            [self._atoms(prompt, head, float(budget[head])) for budget in budgets]
+            for head in range(len(prompt.key))
+        ]
+        heads = [self._head(prompt, head, each) for head, each in enumerate(counts)]
+        return [
+            self._together(prompt, list(choice)) for choice in zip(*heads, strict=True)
+        ]
+
+    def _together(self, prompt: LayerPrompt, heads: list[_Choice]) -> Compact:
+        """Put what the KV heads keep and the sets beside it into one layer."""
         counts = [int(kept.sum()) for kept, _ in heads]
         atoms = Atoms(
             torch.cat([prompt.key[i][kept] for i, (kept, _) in enumerate(heads)]),
@@ -65,27 +85,35 @@ class CalibratedLimit(Compressor):
         return Compact(atoms, LinearSets(**stacked))
 
     def _head(
-        self, prompt: LayerPrompt, head: int, budget: float
-    ) -> tuple[Bool[Tensor, " n"], LinearSets | None]:
-        """Return which tokens one KV head keeps, and the set that stands for others."""
+        self, prompt: LayerPrompt, head: int, counts: list[int | None]
+    ) -> list[_Choice]:
+        """Return, for each number of atoms, what one KV head keeps and its set."""
         valid = prompt.valid[head]
-        if budget >= int(valid.sum()):
-            return valid, None
-        count = self._atoms(prompt, budget)
+        fewer = [count for count in counts if count is not None]
+        if not fewer:
+            return [(valid, None)] * len(counts)
         key, value = prompt.key[head][valid].float(), prompt.value[head][valid].float()
         tilt, hidden = self._tilts(prompt, head, len(key))
         sight = look(tilt, key, hidden)
-        kept = ends(len(key), self.sinks, self.window).to(key.device)
-        scores = importance(sight, value)
-        kept |= largest(scores, ~kept, count - int(kept.sum()))
-        everywhere = valid.clone()
-        everywhere[valid] = kept
-        return everywhere, calibrated_set(
-            tilt, sight, key, value, kept, self.rank, self.ridge
-        )
+        always = ends(len(key), self.sinks, self.window).to(key.device)
+        scores = importance(sight, value).masked_fill(always, torch.inf)
+        order = scores.sort(descending=True, stable=True).indices
+        fewer = [max(count, int(always.sum())) for count in fewer]
+        seen = sight.nested(order, fewer, value)
+        position = valid.nonzero()[:, 0]
+        choices = list[_Choice]()
+        for count, (beside, rest) in zip(fewer, seen, strict=True):
+            dropped = torch.ones_like(always).index_fill(0, order[:count], False)
+            summary = summarise(key, value, dropped)
+            one = calibrated_set(tilt, summary, rest, beside, self.rank, self.ridge)
+            kept = torch.zeros_like(valid).index_fill(0, position[~dropped], True)
+            choices.append((kept, one))
+        return choices + [(valid, None)] * (len(counts) - len(fewer))
 
-    def _atoms(self, prompt: LayerPrompt, budget: float) -> int:
-        """Return how many atoms the budget leaves beside a set."""
+    def _atoms(self, prompt: LayerPrompt, head: int, budget: float) -> int | None:
+        """Return how many atoms the budget leaves beside a set; None keeps the head."""
+        if budget >= int(prompt.valid[head].sum()):
+            return None
         token = prompt.key.shape[-1] + prompt.value.shape[-1]
         token *= prompt.key.element_size()
         weight = (self._nothing(prompt).nbytes + 16) / token  # two rows of `starts`
@@ -124,7 +152,7 @@ def importance(sight: Sight, value: Float[Tensor, "n v"]) -> Float[Tensor, " n"]
 
     What leaving token j out moves the output by, relative to the output.
     """
-    unit = sight.weight @ value  # not normalised: the mass cancels
+    unit = sight.whole(value)  # not normalised: the mass cancels
     share = 1 / unit.norm(dim=-1).clamp_min(1e-30)
-    weight = share.flatten() @ sight.weight.flatten(0, 1) / share.numel()
+    weight = sight.weight @ share / len(share)
     return weight * (value - value.mean(0)).norm(dim=-1)

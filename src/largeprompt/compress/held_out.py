@@ -1,6 +1,7 @@
 """What a method loses on queries that it did not see."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -55,6 +56,20 @@ def held_out(
     Raises:
         ValueError: The prompt's queries are not more than `held`.
     """
+    return held_out_each(method, prompt, [budget], held)[0]
+
+
+def held_out_each(
+    method: Compressor,
+    prompt: LayerPrompt,
+    budgets: Sequence[Float[Tensor, " b"]],
+    held: int,
+) -> list[HeldOut]:
+    """Ask as `held_out` does, after each of several compressions.
+
+    Raises:
+        ValueError: The prompt's queries are not more than `held`.
+    """
     if prompt.query.shape[2] <= held:
         raise ValueError(
             f"more than {held} queries are needed to hold {held} out; "
@@ -67,20 +82,28 @@ def held_out(
         valid=prompt.valid[:, :-held],
         query=prompt.query[:, :, :-held],
     )
+    compacts = method.compress_each(before, budgets)
     tilt = prompt.scale * prompt.query[:, :, -held:].float()
-    past = method.compress(before, budget).answer(tilt)
     tail = _causal(prompt, tilt, held)
-    masses = torch.stack([past.log_mass, tail.log_mass], -1)
-    guess = merge(Answer(masses, torch.stack([past.output, tail.output], -2))).output
-    return HeldOut(guess, _causal(prompt, tilt, prompt.key.shape[1]).output)
+    truth = _causal(prompt, tilt, prompt.key.shape[1]).output
+    found = []
+    for compact in compacts:
+        past = compact.answer(tilt)
+        masses = torch.stack([past.log_mass, tail.log_mass], -1)
+        outputs = torch.stack([past.output, tail.output], -2)
+        found.append(HeldOut(merge(Answer(masses, outputs)).output, truth))
+    return found
 
 
 def _causal(prompt: LayerPrompt, tilt: Float[Tensor, "b g m k"], last: int) -> Answer:
     """Answer from the last tokens, each of the last queries up to its own position."""
     key, value = (x[:, None, -last:].float() for x in (prompt.key, prompt.value))
-    position = torch.arange(last, device=tilt.device)
-    hidden = position > position[-tilt.shape[2] :, None]
-    hidden = hidden | ~prompt.valid[:, None, None, -last:]
-    logits = (tilt @ key.mT).masked_fill(hidden, -torch.inf)
-    value = value.masked_fill(~prompt.valid[:, None, -last:, None], 0)
-    return Answer(logits.logsumexp(-1), logits.softmax(-1) @ value)
+    valid = prompt.valid[:, None, -last:, None]
+    m = tilt.shape[2]
+    position = torch.arange(m, device=tilt.device)
+    logits = tilt @ key.mT
+    logits[..., -m:].masked_fill_(position > position[:, None], -torch.inf)
+    logits.masked_fill_(~valid.mT, -torch.inf)
+    log_mass = logits.logsumexp(-1)
+    weight = logits.sub_(log_mass[..., None]).exp_()
+    return Answer(log_mass, weight @ value.masked_fill(~valid, 0))

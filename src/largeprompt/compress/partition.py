@@ -1,7 +1,7 @@
-"""Which tokens stay as they are: sinks, the recent window, what queries weigh most."""
+"""Which tokens always stay as they are: the sinks and the recent window."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
 
@@ -9,14 +9,3 @@ def ends(n: int, sinks: int, window: int) -> Bool[Tensor, " n"]:
     """Mark the first `sinks` and the last `window` of `n` tokens."""
     position = torch.arange(n)
     return (position < sinks) | (position >= n - window)
-
-
-def largest(
-    scores: Float[Tensor, " n"], among: Bool[Tensor, " n"], count: int
-) -> Bool[Tensor, " n"]:
-    """Mark the `count` tokens of `among` with the largest scores (all, if fewer)."""
-    marked = torch.zeros_like(among)
-    count = min(count, int(among.sum()))
-    order = scores.masked_fill(~among, -torch.inf).sort(descending=True, stable=True)
-    marked[order.indices[:count]] = True
-    return marked

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from largeprompt.compress.held_out import HeldOut, held_out
+from largeprompt.compress.held_out import HeldOut, held_out, held_out_each
 from largeprompt.compress.prompt import Compressor, LayerPrompt
 
 # of a prompt: most heads are well served by the smallest, few need the largest
@@ -143,10 +143,8 @@ def error_curves(
         measure: `HeldOut.damage` or `HeldOut.median`.
     """
     count = prompt.valid.sum(1).float()
-    errors = [
-        measure(held_out(method, prompt, fraction * (count - held), held))
-        for fraction in fractions
-    ]
+    cuts = [fraction * (count - held) for fraction in fractions]
+    errors = [measure(one) for one in held_out_each(method, prompt, cuts, held)]
     budgets = [fraction * count for fraction in fractions]
     return ErrorCurves(
         torch.stack([*budgets, count], 1),

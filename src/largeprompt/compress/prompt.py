@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 from jaxtyping import Bool, Float
@@ -56,3 +56,19 @@ class Compressor(abc.ABC):
         Raises:
             ValueError: A budget is too small for what the method always keeps.
         """
+
+    def compress_each(
+        self, prompt: LayerPrompt, budgets: Sequence[Float[Tensor, " b"]]
+    ) -> list[Compact]:
+        """Compress a layer once for each of several budgets.
+
+        Methods that can share work between budgets override this.
+
+        Args:
+            prompt: The layer's prompt.
+            budgets: Budgets that do not decrease, each as in `compress`.
+
+        Raises:
+            ValueError: As `compress`, before anything long is done.
+        """
+        return [self.compress(prompt, budget) for budget in budgets]

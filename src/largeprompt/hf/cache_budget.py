@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from largeprompt.compress.held_out import HeldOut, held_out
+from largeprompt.compress.held_out import HeldOut, held_out_each
 from largeprompt.compress.indexing import ClusterIndex
-from largeprompt.compress.policy import ErrorCurves
+from largeprompt.compress.policy import FRACTIONS, ErrorCurves
 from largeprompt.hf.cache_segments import Method
 from largeprompt.hf.cache_tail import Tail
 
@@ -87,7 +87,7 @@ class SharedBudget(Budget):
     """
 
     share: float
-    shares: tuple[float, ...] = (0.01, 0.02, 0.05, 0.12, 0.3)
+    shares: tuple[float, ...] = FRACTIONS
 
     @override
     def tokens(self, tails: Sequence[Tail], method: Method) -> list[Tokens]:
@@ -122,15 +122,15 @@ def curves(
     assert not isinstance(method, ClusterIndex), "an index drops nothing"
     exact = whole(tail)
     later = min(LATER, tail.prompt.query.shape[2] // 2)
-    budgets, errors = [], []
-    for share in shares:
-        cut = share * (exact - later)
+    found, shares = list[HeldOut](), list(shares)
+    while shares and not found:
+        cuts = [share * (exact - later) for share in shares]
         try:
-            found = held_out(method, tail.prompt, cut, later)
-        except ValueError:  # the share is too small for the method
-            continue
-        budgets.append(share * exact)
-        errors.append(measure(found).to(exact))
+            found = held_out_each(method, tail.prompt, cuts, later)
+        except ValueError:  # the smallest share is too small for the method
+            shares = shares[1:]
+    budgets = [share * exact for share in shares]
+    errors = [measure(one).to(exact) for one in found]
     return ErrorCurves(
         torch.stack([*budgets, exact], 1),
         torch.stack([*errors, torch.zeros_like(exact)], 1),
