@@ -5,11 +5,12 @@ much of the continuation had stood in the prompt.
 """
 
 import statistics
-from typing import Any
+from collections.abc import Sequence
 
 from benchmarks.record import Row
 from largeprompt.hf import load_model, load_text
 from largeprompt.hf.evaluation import evaluate_compression
+from largeprompt.hf.evaluation_cell import EXACT
 from largeprompt.hf.evaluation_methods import chosen_methods
 from largeprompt.hf.evaluation_plan import EvaluationPlan
 from largeprompt.hf.evaluation_result import CompressionResult
@@ -21,7 +22,7 @@ TESTS = [
     "tests/test_cli_compress_eval.py",
 ]
 DISTRIBUTIONS = ["largeprompt", "numpy", "torch", "transformers"]
-TEXTS = ("speeches", "code")
+TEXTS = ("speeches", "code", "prose")
 BUDGETS = (0.05, 0.1)
 PROMPT, CONTINUATION = 7680, 512
 RUN = 8  # tokens that stood in the prompt in this order count as repeated
@@ -34,70 +35,62 @@ COMPARED = (
     "expected-attention",
     "sinks-window",
 )
-PLAN = EvaluationPlan(
-    methods=chosen_methods(COMPARED),
-    budgets=BUDGETS,
-    prompt_tokens=PROMPT,
-    continuation=CONTINUATION,
-)
 QUANTITIES = {
-    "mean_error": ("mean head error", ""),
-    "late_error": ("mean head error 450 tokens later", ""),
-    "kl": ("KL of the next token", "nats"),
+    "mean_error": ("head error", ""),
+    "late_error": ("450 tokens later", ""),
+    "kl": ("KL", "nats"),
+    "increase": ("increase of the NLL", "nats"),
     "top1": ("top-1 agreement", ""),
-    "nll": ("NLL of the continuation", "nats"),
-    "accuracy": ("top-1 accuracy on the text", ""),
-    "ms_per_token": ("time of one token", "ms"),
-    "build_s": ("time of compression", "s"),
 }
 
 
 def measure() -> list[Row]:
     """Evaluate the methods on prose and on code."""
-    model, tokenizer, description = load_model("smollm2")
-    texts = [load_text(name) for name in TEXTS]
-    repeated = {
-        text.name: repeated_share(
-            token_ids(text, tokenizer, PROMPT + CONTINUATION).tolist()
-        )
-        for text in texts
-    }
-    result = evaluate_compression(model, tokenizer, texts, PLAN, description)
-    return [
-        *(
-            _row(f"share of the continuation that repeats the prompt, {text}", "", x)
-            for text, x in repeated.items()
-        ),
-        *rows_of(result),
-    ]
+    plan = EvaluationPlan(
+        methods=chosen_methods(COMPARED),
+        budgets=BUDGETS,
+        prompt_tokens=PROMPT,
+        continuation=CONTINUATION,
+    )
+    return evaluated("compression", "smollm2", TEXTS, plan)
 
 
-def rows_of(result: CompressionResult) -> list[Row]:
+def evaluated(
+    case: str, name: str, texts: Sequence[str], plan: EvaluationPlan
+) -> list[Row]:
+    """Evaluate the methods of a plan, and return the rows of a case."""
+    model, tokenizer, description = load_model(name)
+    loaded = [load_text(text) for text in texts]
+    total = plan.prompt_tokens + plan.continuation
+    rows = []
+    for text in loaded:
+        tokens = token_ids(text, tokenizer, total).tolist()
+        share = repeated_share(tokens, plan.prompt_tokens)
+        quantity = f"share of the continuation that repeats the prompt, {text.name}"
+        rows.append(Row(case, quantity, "", share, share, share))
+    result = evaluate_compression(model, tokenizer, loaded, plan, description)
+    return rows + rows_of(case, result)
+
+
+def rows_of(case: str, result: CompressionResult) -> list[Row]:
     """Return a row for each quantity of each method, budget and text."""
     rows = []
+    exact = {c["text"]: c["nll"] for c in result.summary if c["method"] == EXACT}
     for cell in result.summary:
+        if cell["method"] == EXACT:
+            continue
         where = f"{cell['method']}, {100 * cell['budget']:g}%, {cell['text']}"
+        known = {**cell, "increase": cell["nll"] - exact[cell["text"]]}
         for name, (quantity, unit) in QUANTITIES.items():
-            if cell[name] is not None and (name, cell["method"]) != ("kl", "exact"):
-                rows.append(_row(f"{quantity}, {where}", unit, cell[name], cell))
-    asked: dict[tuple[str, float], list[dict[str, Any]]] = {}
-    for row in result.passkeys:
-        asked.setdefault((row["method"], row["budget"]), []).append(row)
-    for (method, budget), answers in asked.items():
-        share = statistics.fmean(row["as_exact"] for row in answers)
-        quantity = f"pass keys answered as the exact cache, {method}, {100 * budget:g}%"
-        rows.append(_row(quantity, "", share, {"answers": answers}))
+            value = known[name]
+            rows.append(
+                Row(case, f"{quantity}, {where}", unit, value, value, value, known)
+            )
     return rows
 
 
-def repeated_share(tokens: list[int]) -> float:
+def repeated_share(tokens: list[int], prompt: int) -> float:
     """Return the share of the continuation's runs of tokens that the prompt holds."""
     runs = [tuple(tokens[i : i + RUN]) for i in range(len(tokens) - RUN + 1)]
-    prompt = set(runs[: PROMPT - RUN + 1])
-    return statistics.fmean(run in prompt for run in runs[PROMPT:])
-
-
-def _row(
-    quantity: str, unit: str, value: float, details: dict[str, Any] | None = None
-) -> Row:
-    return Row("compression", quantity, unit, value, value, value, details or {})
+    stood = set(runs[: prompt - RUN + 1])
+    return statistics.fmean(run in stood for run in runs[prompt:])

@@ -75,7 +75,7 @@ def rows_of(cell: dict[str, Any]) -> list[Row]:
     """Return a row for each quantity of one press, budget and text."""
     where = f"{cell['press']}, {100 * cell['budget']:g}%, {cell['text']}"
     quantities = {
-        f"KL of the next token, {where}": ("nats", cell["kl"]),
+        f"KL, {where}": ("nats", cell["kl"]),
         f"top-1 agreement, {where}": ("", cell["top1"]),
         f"increase of the NLL, {where}": ("nats", cell["nll"] - cell["nll_exact"]),
     }

@@ -5,6 +5,7 @@ Each table stands between two comments, `<!-- numbers: CASE -->` and `<!-- end -
 
 import re
 
+from benchmarks.pivot import pivoted
 from benchmarks.record import ROOT, latest
 
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
@@ -16,13 +17,15 @@ def table(case: str) -> str:
     rows = list(latest(case).values())
     if not rows:
         return "*Nothing is recorded yet.*\n"
-    lines = ["| measured | median | least | most |", "|---|---|---|---|"]
-    for row in rows:
-        values = [f"{row[key]:.4g} {row['unit']}".strip() for key in KEYS]
-        lines.append(f"| {row['quantity']} | {' | '.join(values)} |")
+    lines, plain = pivoted(rows) if case in PIVOTED else ([], rows)
+    if plain:
+        lines += ["| measured | median | least | most |", "|---|---|---|---|"]
+        for row in plain:
+            values = [f"{row[key]:.4g} {row['unit']}".strip() for key in KEYS]
+            lines.append(f"| {row['quantity']} | {' | '.join(values)} |")
+        lines.append("")
     last = rows[-1]
     versions = ", ".join(f"{k} {v}" for k, v in last["versions"].items())
-    lines.append("")
     lines.append(
         f"*Recorded {last['date'][:10]} at commit {last['commit']} "
         f"on {last['machine']}, Python {last['python']}, {versions}.*"
@@ -31,6 +34,7 @@ def table(case: str) -> str:
 
 
 KEYS = ("median", "least", "most")
+PIVOTED = ("compression", "compression_gemma", "kvpress")
 
 
 def filled(text: str) -> str:

@@ -31,6 +31,8 @@ CASES = [
     "depth",
     "kernels",
     "compression",
+    "compression_gemma",
+    "cache_modes",
 ]
 
 
