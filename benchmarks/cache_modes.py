@@ -72,12 +72,12 @@ def _passkeys(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> lis
         whole = hidden(tokenizer, text, PROMPT, depth)
         reading = read(model, whole, PROMPT, QUERIES)
         exact = answered(model, reading, None, 1.0)
-        answers.setdefault("exact", []).append(tokenizer.decode(exact))
+        answers.setdefault("exact", []).append(str(tokenizer.decode(exact)))
         for name, method in chosen_methods(ASKED).items():
             assert isinstance(method, Cached)
             answer = answered(model, reading, method, PASSKEY_BUDGET)
             same[name].append(answer == exact)
-            answers.setdefault(name, []).append(tokenizer.decode(answer))
+            answers.setdefault(name, []).append(str(tokenizer.decode(answer)))
     return [
         _row(
             f"pass keys answered as by the exact cache, {name}, {PASSKEY_BUDGET:.0%}",

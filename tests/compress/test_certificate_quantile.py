@@ -97,8 +97,8 @@ def test_held_out_balls_are_not_refuted_where_shares_drift(delta, alpha):
     ball = held_out_certificate(
         torch.zeros(TRIALS, 1, 2, dtype=torch.float64),
         trend[-1:].expand(TRIALS, 1),
-        drawn[:, :-1] * trend[:-1],
-        trend[:-1].expand(TRIALS, -1),
+        (drawn[:, :-1] * trend[:-1])[:, None],
+        trend[:-1].expand(TRIALS, 1, -1),
         delta,
     )
     assert ball.status is Status.EXCHANGEABLE
@@ -112,6 +112,37 @@ def test_held_out_errors_without_their_shares_are_refuted_there(alpha):
     scaled = drawn * trend
     missed = scaled[:, -1] > conformal_radius(scaled[:, :-1], 0.2)
     assert refutes(int(missed.sum()), TRIALS, 0.2, alpha)
+
+
+def passages(rehearsals: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Errors of passages, each with a scale of its own; and those of one more."""
+    generator = torch.Generator().manual_seed(5)
+    shape = (TRIALS, rehearsals + 1)
+    scale = torch.randn(*shape, 1, generator=generator, dtype=torch.float64).exp()
+    drawn = scale * torch.rand(*shape, 63, generator=generator, dtype=torch.float64)
+    return drawn[:, :-1], drawn[:, -1]
+
+
+def too_many(rehearsals: int) -> int:
+    """How often more than a fifth of a new passage lies outside the balls."""
+    past, following = passages(rehearsals)
+    nothing = torch.zeros(TRIALS, 63, 2, dtype=torch.float64)
+    ball = held_out_certificate(
+        nothing, torch.ones_like(following), past, torch.ones_like(past), 0.2
+    )
+    return int(((following > ball.radius).double().mean(-1) > 0.2).sum())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("rehearsals", [1, 2, 5])
+def test_the_widest_rehearsal_covers_passages_at_its_rate(rehearsals, alpha):
+    missed = too_many(rehearsals)
+    assert not refutes(missed, TRIALS, 1 / (rehearsals + 1), alpha)
+
+
+@pytest.mark.statistical
+def test_one_rehearsal_does_not_cover_passages_as_two_do(alpha):
+    assert refutes(too_many(1), TRIALS, 1 / 3, alpha)
 
 
 def test_shares_are_those_of_the_masses_and_never_zero():

@@ -77,8 +77,8 @@ def weighted_conformal_radius(
 def held_out_certificate(
     answer: Float[Tensor, "*b m v"],
     share: Float[Tensor, "*b m"],
-    errors: Float[Tensor, "*b n"],
-    shares: Float[Tensor, "*b n"],
+    errors: Float[Tensor, "*b r n"],
+    shares: Float[Tensor, "*b r n"],
     delta: float,
 ) -> Certificate:
     r"""Return balls around answers, as wide as each query leans on the summaries.
@@ -87,10 +87,16 @@ def held_out_certificate(
     a query that looks at exact tokens alone is answered exactly. Exchangeable are then
     the ratios, which drift less than the errors do.
 
+    Queries of one passage resemble each other. With `r` rehearsals, at different places
+    of the prompt, the largest of their radii counts: if rehearsals and what follows are
+    exchangeable as wholes, then with probability `r / (r + 1)` it is at least the
+    radius that what follows would itself have asked for (docs/theory.md, (15.13)).
+
     Args:
         answer: The compressed head's outputs.
         share: The part of each query's mass that comes from summaries.
-        errors: Held-out errors in the units of the values, of at least one query.
+        errors: Held-out errors in the units of the values, of at least one query in
+            each rehearsal.
         shares: The shares of the held-out queries, above 0.
         delta: The probability that a ball may miss.
 
@@ -100,7 +106,8 @@ def held_out_certificate(
     Cites:
         [lei:18], section 5.2 for errors over a scale.
     """
-    radius = conformal_radius(errors / shares, delta)[..., None] * share
+    widest = conformal_radius(errors / shares, delta).amax(-1, keepdim=True)
+    radius = widest * share
     return Certificate(answer, radius, delta, Status.EXCHANGEABLE)
 
 
