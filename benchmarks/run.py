@@ -38,7 +38,8 @@ CASES = [
 
 def green(tests: list[str]) -> bool:
     """Whether the tests that guard a case pass."""
-    run = subprocess.run([sys.executable, "-m", "pytest", "-q", *tests], cwd=ROOT)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile"]
+    run = subprocess.run([*command, *tests], cwd=ROOT)
     return run.returncode == 0
 
 
