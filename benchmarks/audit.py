@@ -11,7 +11,9 @@ import time
 import torch
 
 from benchmarks.record import Row
-from largeprompt.hf import audit_model, load_model, load_text
+from largeprompt.audit.drift_surface import drift_surface
+from largeprompt.audit.surface import law_surface
+from largeprompt.hf import audit_model, estimate, load_model, load_text
 
 TESTS = ["tests/hf", "tests/audit"]
 DISTRIBUTIONS = ["largeprompt", "numpy", "torch", "transformers"]
@@ -23,17 +25,23 @@ GIBI = 2**30
 
 def measure() -> list[Row]:
     """Audit all heads of the embedded models, in this process and in fresh ones."""
-    rows = [_against_a_forward_pass()]
+    rows = [_against_a_forward_pass(n) for n in (SHORT[-1], LONG[-1])]
+    rows.append(_estimate_over_truth())
     for lengths in (SHORT, LONG):
         rows.extend(_whole_command(lengths))
     return rows
 
 
-def _against_a_forward_pass() -> Row:
-    """Interleave audits with forward passes of the same tokens."""
-    model, tokenizer, _ = load_model("smollm2")
-    text = load_text("prose")
-    tokens = tokenizer(text.content, return_tensors="pt").input_ids[:, : SHORT[-1]]
+def _against_a_forward_pass(n: int) -> Row:
+    """Interleave audits with forward passes of the same tokens.
+
+    Weights are hashed and the law tabulated once a process, before the clock starts.
+    """
+    model, tokenizer, description = load_model("smollm2")
+    text, lengths = load_text("prose"), [length for length in LONG if length <= n]
+    tokens = tokenizer(text.content, return_tensors="pt").input_ids[:, :n]
+    law_surface()
+    drift_surface()
     audits, passes = [], []
     for _ in range(REPEATS):
         start = time.perf_counter()
@@ -41,17 +49,40 @@ def _against_a_forward_pass() -> Row:
             model.base_model(input_ids=tokens, use_cache=False)
         passes.append(time.perf_counter() - start)
         start = time.perf_counter()
-        audit_model(model, tokenizer, text, SHORT)
+        audit_model(model, tokenizer, text, lengths, description=description)
         audits.append(time.perf_counter() - start)
     ratios = [a / p for a, p in zip(audits, passes, strict=True)]
     return Row(
         "audit",
-        f"time of an audit over a forward pass, {SHORT[-1]:,} tokens",
+        f"time of an audit over a forward pass, {n:,} tokens",
         "x",
         statistics.median(ratios),
         min(ratios),
         max(ratios),
-        {"audit_seconds": audits, "forward_seconds": passes, "lengths": SHORT},
+        {"audit_seconds": audits, "forward_seconds": passes, "lengths": lengths},
+    )
+
+
+def _estimate_over_truth() -> Row:
+    """Estimate audits of several lengths, then run them."""
+    model, tokenizer, description = load_model("smollm2")
+    text, longest = load_text("prose"), (1024, 2048, 4096)
+    estimates, truths = [], []
+    for n in longest:
+        lengths = [length for length in LONG if length <= n]
+        estimates.append(estimate(model, lengths).seconds)
+        start = time.perf_counter()
+        audit_model(model, tokenizer, text, lengths, description=description)
+        truths.append(time.perf_counter() - start)
+    ratios = [e / t for e, t in zip(estimates, truths, strict=True)]
+    return Row(
+        "audit",
+        "estimated time over the truth, up to 1,024, 2,048 and 4,096 tokens",
+        "x",
+        statistics.median(ratios),
+        min(ratios),
+        max(ratios),
+        {"estimated_seconds": estimates, "seconds": truths, "longest": list(longest)},
     )
 
 

@@ -51,11 +51,23 @@ def show(row: Row) -> None:
     )
 
 
+def asked(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the cases that the command line names; every one if it names none."""
+    parser.add_argument("cases", nargs="*", type=known, default=CASES)
+    return parser.parse_args().cases
+
+
+def known(name: str) -> str:
+    """Return the name of a case; anything else is a usage error."""
+    if name not in CASES:
+        raise argparse.ArgumentTypeError(f"a case is one of {', '.join(CASES)}")
+    return name
+
+
 def main() -> int:
     """Run the cases that were asked for and return an exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=CASES)
-    for name in parser.parse_args().cases:
+    for name in asked(parser):
         case = importlib.import_module(f"benchmarks.{name}")
         if not green(case.TESTS):
             print(f"{name}: its tests are red; nothing was measured")

@@ -1,13 +1,18 @@
 """What every test may use: the suite's one false-alarm budget."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import jaxtyping
 import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser
 
+from tests.command_line import Run, run_command
 from tests.report.browser import chromium
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # read at transformers' import; no test asks a hub
 
 FALSE_ALARM_BUDGET = 1e-6  # of the whole suite, however many statistical tests it holds
 
@@ -42,3 +47,26 @@ def browser() -> Iterator[Browser]:
     """Headless Chromium, one for the session."""
     with chromium() as browser:
         yield browser
+
+
+@pytest.fixture
+def command(monkeypatch, capsys) -> Callable[..., Run]:
+    """Run the command line in this process, as its script would."""
+
+    def run(*arguments: object) -> Run:
+        return run_command(monkeypatch, capsys, *arguments)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory) -> Path:
+    """A model of a few thousand weights in a folder, and a text beside it."""
+    from tests.hf.tiny import tiny_model, tiny_tokenizer  # transformers takes seconds
+
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny_model("llama").save_pretrained(folder / "model")
+    tiny_tokenizer().save_pretrained(folder / "model")
+    text = "Softmax over a long prompt is an operator on the law of its tokens. " * 9
+    (folder / "text.txt").write_text(text)
+    return folder

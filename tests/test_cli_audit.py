@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,48 +11,20 @@ import torch
 from safetensors.torch import save_file
 
 from largeprompt.audit import AuditResult
-from largeprompt.cli import main
-from tests.hf.tiny import tiny_model, tiny_tokenizer
-
-TEXT = "Softmax over a long prompt is an operator on the law of its tokens. " * 9
+from tests.command_line import Run
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A model of a few thousand weights in a folder, and a text beside it."""
-    folder = tmp_path_factory.mktemp("tiny")
-    tiny_model("llama").save_pretrained(folder / "model")
-    tiny_tokenizer().save_pretrained(folder / "model")
-    (folder / "text.txt").write_text(TEXT)
-    return folder
-
-
-def arguments(folder, out, *more: str, model: str = "model") -> list[str]:
-    start = ["audit", str(folder / model), "--text", str(folder / "text.txt")]
+def arguments(tiny_folder, out, *more: str, model: str = "model") -> list[str]:
+    start = ["audit", str(tiny_folder / model), "--text", str(tiny_folder / "text.txt")]
     return [*start, "--out", str(out), *more]
 
 
-class Run(NamedTuple):
-    """What a command left behind; white space and frames folded in its errors."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def audit(folder, monkeypatch, capsys):
-    """Run the command in this process, as its script would."""
+def audit(tiny_folder, command):
+    """Run the command on the tiny model and its text, unless told otherwise."""
 
     def run(out, *more: str, model: str = "model") -> Run:
-        argv = ["largeprompt", *arguments(folder, out, *more, model=model)]
-        monkeypatch.setattr(sys, "argv", argv)
-        with pytest.raises(SystemExit) as left:
-            main()
-        stdout, stderr = capsys.readouterr()
-        assert "Traceback" not in stderr
-        folded = " ".join(stderr.replace("│", " ").split())
-        return Run(int(left.value.code or 0), stdout, folded)
+        return command(*arguments(tiny_folder, out, *more, model=model))
 
     return run
 
@@ -122,7 +93,7 @@ def test_a_failure_is_one_clear_message_and_leaves_nothing(
 
 
 def test_options_choose_layers_heads_lengths_texts_and_precision(
-    audit, folder, tmp_path
+    audit, tiny_folder, tmp_path
 ):
     run = audit(
         tmp_path / "out",
@@ -132,7 +103,7 @@ def test_options_choose_layers_heads_lengths_texts_and_precision(
     )
     assert run.status == 0, run.stderr
     result = AuditResult.load(tmp_path / "out")
-    assert result.texts == [str(folder / "text.txt"), "prose"]
+    assert result.texts == [str(tiny_folder / "text.txt"), "prose"]
     rows = result.heads.to_pylist()
     assert {(row["layer"], row["head"]) for row in rows} == {
         (layer, head) for layer in (0, 2) for head in (1, 2)
@@ -158,7 +129,7 @@ def test_a_folder_that_cannot_be_written_is_refused_first(audit, tmp_path):
 
 
 @pytest.mark.parametrize("more", [[], ["--both-ways"], ["--window", "20"]])
-def test_arrays_are_audited_without_a_model(monkeypatch, capsys, tmp_path, more):
+def test_arrays_are_audited_without_a_model(command, tmp_path, more):
     generator = torch.Generator().manual_seed(0)
     arrays = {
         f"{name}{layer}": torch.randn(2, 60, 5, generator=generator)
@@ -167,23 +138,19 @@ def test_arrays_are_audited_without_a_model(monkeypatch, capsys, tmp_path, more)
     }
     save_file(arrays, tmp_path / "arrays.safetensors")
     argv = ["audit", str(tmp_path / "arrays.safetensors"), "--lengths", "30,60"]
-    out = ["--out", str(tmp_path / "out"), *more]
-    monkeypatch.setattr(sys, "argv", ["largeprompt", *argv, *out])
-    with pytest.raises(SystemExit) as left:
-        main()
-    stdout, stderr = capsys.readouterr()
-    assert not left.value.code, stderr
+    ran = command(*argv, "--out", tmp_path / "out", *more)
+    assert ran.status == 0, ran.stderr
     result = AuditResult.load(tmp_path / "out")
     assert result.heads.num_rows == 2 * 2 * 2
     assert (tmp_path / "out" / "report.html").exists()
-    assert "At 60 tokens" in stdout
+    assert "At 60 tokens" in ran.stdout
 
 
 def test_a_killed_audit_goes_on_and_leaves_what_an_undisturbed_one_does(
-    audit, folder, tmp_path
+    audit, tiny_folder, tmp_path
 ):
     options = ("--lengths", "40,75,200", "--text", "prose")
-    argv = arguments(folder, tmp_path / "out", *options)
+    argv = arguments(tiny_folder, tmp_path / "out", *options)
     process = subprocess.Popen(
         [sys.executable, "-m", "largeprompt", *argv],
         stdout=subprocess.PIPE,
@@ -206,8 +173,8 @@ def test_a_killed_audit_goes_on_and_leaves_what_an_undisturbed_one_does(
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_an_interruption_leaves_no_half_written_file(folder, tmp_path):
-    argv = arguments(folder, tmp_path / "out", "--lengths", "40,75,200")
+def test_an_interruption_leaves_no_half_written_file(tiny_folder, tmp_path):
+    argv = arguments(tiny_folder, tmp_path / "out", "--lengths", "40,75,200")
     process = subprocess.Popen(
         [sys.executable, "-m", "largeprompt", *argv],
         stdout=subprocess.PIPE,

@@ -1,15 +1,12 @@
 """The command line as a user types it: compress-eval."""
 
 import json
-import sys
 
 import pyarrow.parquet as pq
 import pytest
 
-from largeprompt.cli import main
-from tests.hf.tiny import tiny_model, tiny_tokenizer
+from tests.command_line import Run
 
-TEXT = "Softmax over a long prompt is an operator on the law of its tokens. " * 9
 FILES = [
     "errors.parquet",
     "manifest.json",
@@ -19,30 +16,15 @@ FILES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny")
-    tiny_model("llama").save_pretrained(folder / "model")
-    tiny_tokenizer().save_pretrained(folder / "model")
-    (folder / "text.txt").write_text(TEXT)
-    return folder
-
-
 @pytest.fixture
-def run(folder, monkeypatch, capsys):
-    """Run the command in this process; returns status, output and folded errors."""
+def run(tiny_folder, command):
+    """Run the command on the tiny model and its text, unless told otherwise."""
 
-    def call(out, *more: str, model: str = "model"):
-        argv = ["largeprompt", "compress-eval", str(folder / model)]
-        argv += ["--text", str(folder / "text.txt"), "--out", str(out)]
-        argv += ["--prompt-tokens", "200", "--continuation", "20", *more]
-        monkeypatch.setattr(sys, "argv", argv)
-        with pytest.raises(SystemExit) as left:
-            main()
-        stdout, stderr = capsys.readouterr()
-        assert "Traceback" not in stderr
-        folded = " ".join(stderr.replace("│", " ").split())
-        return int(left.value.code or 0), stdout, folded
+    def call(out, *more: str, model: str = "model") -> Run:
+        text = tiny_folder / "text.txt"
+        sizes = ("--prompt-tokens", 200, "--continuation", 20)
+        where = (tiny_folder / model, "--text", text, "--out", out)
+        return command("compress-eval", *where, *sizes, *more)
 
     return call
 

@@ -19,11 +19,19 @@ def attention(logits, values):
     return special.logsumexp(logits), special.softmax(logits) @ values
 
 
-def statistics(query, key, value, position, *, scale, window):
-    """Return what the audit measures for the query at `position`, by name."""
+def statistics(query, key, value, position, *, scale, window, without=()):
+    """Return what the audit measures for the query at `position`, by name.
+
+    Tokens `without` are none; their weight, were they some, is the share of the sinks.
+    """
     first = 0 if window is None else max(0, position - window + 1)
     tokens = np.arange(first, position + 1)
+    recent = min(256, len(tokens) // 8)
     query = scale * query
+    everywhere = special.softmax(key[tokens] @ query)
+    sinks = tokens < 4 if len(without) == 0 else np.isin(tokens, without)
+    sink_share = everywhere[sinks].sum()
+    tokens = tokens[~np.isin(tokens, without)]
     keys, values = key[tokens], value[tokens]
     logits = keys @ query
     weights = special.softmax(logits)
@@ -32,7 +40,6 @@ def statistics(query, key, value, position, *, scale, window):
     width = key.shape[1]
     response = covariance[width:, :width] @ query
 
-    recent = min(256, len(tokens) // 8)
     exact = (tokens < first + 4) | (tokens > position - recent)
     log_kept, kept = attention(logits[exact], values[exact])
     log_bulk, bulk = limit(logits[~exact], keys[~exact], values[~exact], query)
@@ -48,7 +55,9 @@ def statistics(query, key, value, position, *, scale, window):
         "entropy": stats.entropy(weights),
         "max_weight": weights.max(),
         "max_logit": logits.max(),
-        "sink_share": weights[tokens < 4].sum(),
+        "sink_share": sink_share,
+        "attended": float(even.sum()),
+        "moments": float((~even).sum()),
         "response": response @ response,
         "value_variance": np.trace(covariance[width:, width:]),
         "in_sample": ((in_sample - output) ** 2).sum(),

@@ -8,7 +8,7 @@ from scipy import special
 
 from largeprompt.audit import audit_arrays, load_audit, merge_audits
 from largeprompt.audit.curves import profiled
-from largeprompt.audit.profiles import PROFILES
+from largeprompt.audit.profiles import PROFILES, TOKEN_LISTS
 from largeprompt.laws.correlated import long_run
 
 N = 150
@@ -37,7 +37,7 @@ def test_curves_of_one_query_are_what_is_computed_by_hand():
         logits = 0.6 * key @ q[head, -1]
         weights = special.softmax(logits)
         found = curves(result, head)
-        assert set(found) == {profile.name for profile in PROFILES}
+        assert set(found) == {kind.name for kind in (*PROFILES, *TOKEN_LISTS)}
         assert all(
             len(row["x"]) == len(row["measured"]) == len(row["law"] or row["x"])
             for row in found.values()
@@ -87,7 +87,8 @@ def test_curves_are_there_for_every_way_to_attend(options):
     result = audit_arrays(*arrays(), lengths=[40, N], queries=12, **options)
     assert set(profiles(result)["n"].to_pylist()) == {N}
     causal = options.get("causal", True)
-    names = {p.name for p in PROFILES if causal or p.name != "recent"}
+    kinds = (*PROFILES, *TOKEN_LISTS)
+    names = {kind.name for kind in kinds if causal or kind.name != "recent"}
     for head in range(4):
         found = curves(result, head)
         assert set(found) == names

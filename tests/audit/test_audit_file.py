@@ -74,7 +74,7 @@ def test_arrays_that_see_both_ways_are_audited_over_the_whole_text(tmp_path):
         ({"q": torch.zeros(2, 9, 3), "k": torch.zeros(2, 9, 3)}, "has q but no v"),
         (
             dict(zip("qkv", arrays(), strict=True)) | {"scale": torch.zeros(2)},
-            "must be one number",
+            "must be one finite number",
         ),
     ],
 )

@@ -1,7 +1,7 @@
 import json
 import os
+from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -49,11 +49,11 @@ def test_saving_refuses_a_file_in_the_way(result, tmp_path):
 
 
 def test_an_interruption_leaves_nothing_behind(result, tmp_path, monkeypatch):
-    def interrupt(table, where):
-        where.write_bytes(b"half")
+    def interrupt(path, content):
+        path.write_text("half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pq, "write_table", interrupt)
+    monkeypatch.setattr(Path, "write_bytes", interrupt)
     with pytest.raises(KeyboardInterrupt):
         result.save(tmp_path / "audit")
     assert list(tmp_path.iterdir()) == []
@@ -71,7 +71,7 @@ def test_an_interruption_between_the_two_files_is_noticed(
             raise KeyboardInterrupt
         replace(source, target)
 
-    monkeypatch.setattr(module.os, "replace", interrupt)
+    monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         shorter.save(tmp_path / "audit", overwrite=True)
     with pytest.raises(ResultError, match="not the one that"):

@@ -58,7 +58,7 @@ def test_an_interrupted_block_is_not_there(rows, tmp_path, monkeypatch):
     def interrupt(source, target):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.os, "replace", interrupt)
+    monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         blocks.put("second", rows)
     monkeypatch.undo()

@@ -1,53 +1,24 @@
 """The command line as a user types it: ablate and depth."""
 
 import json
-import sys
-from typing import NamedTuple
 
 import pytest
 
-from largeprompt.cli import main
 from largeprompt.hf.ablation_evaluation import Intact
 from largeprompt.hf.ablation_result import AblationResult
 from largeprompt.hf.token_law_result import TokenLawResult
-from tests.hf.tiny import tiny_model, tiny_tokenizer
+from tests.command_line import Run
 
-TEXT = "Softmax over a long prompt is an operator on the law of its tokens. " * 9
 KEPT = ["--tokens", "90", "--keep-sinks", "2", "--keep-window", "6"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A model of a few thousand weights in a folder, and a text beside it."""
-    folder = tmp_path_factory.mktemp("tiny")
-    tiny_model("llama").save_pretrained(folder / "model")
-    tiny_tokenizer().save_pretrained(folder / "model")
-    (folder / "text.txt").write_text(TEXT)
-    return folder
-
-
-class Run(NamedTuple):
-    """What a command left behind; white space and frames folded in its errors."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def run(folder, monkeypatch, capsys):
-    """Run a command in this process, as its script would."""
+def run(tiny_folder, command):
+    """Run a command on the tiny model and its text, unless told otherwise."""
 
-    def run(command, out, *more: str, model: str = "model") -> Run:
-        argv = ["largeprompt", command, str(folder / model), "--out", str(out)]
-        argv += ["--text", str(folder / "text.txt"), *more]
-        monkeypatch.setattr(sys, "argv", argv)
-        with pytest.raises(SystemExit) as left:
-            main()
-        stdout, stderr = capsys.readouterr()
-        assert "Traceback" not in stderr
-        folded = " ".join(stderr.replace("│", " ").split())
-        return Run(int(left.value.code or 0), stdout, folded)
+    def run(name: str, out, *more: str, model: str = "model") -> Run:
+        text = tiny_folder / "text.txt"
+        return command(name, tiny_folder / model, "--out", out, "--text", text, *more)
 
     return run
 

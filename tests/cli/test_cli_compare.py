@@ -1,27 +1,9 @@
 """The command line as a user types it: compare, and figures of what it wrote."""
 
-import sys
-
 import pytest
 
 from largeprompt.audit import Comparison
-from largeprompt.cli import main
 from tests.report.synthetic import synthetic_audit
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run a command in this process: its status, and what it printed and complained."""
-
-    def run(*arguments) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["largeprompt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        stdout, stderr = capsys.readouterr()
-        assert "Traceback" not in stderr
-        return int(left.value.code or 0), stdout, " ".join(stderr.split())
-
-    return run
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from largeprompt.audit.directory import write_directory
 from largeprompt.errors import ResultError
 from largeprompt.experiments import (
     Concentration,
@@ -13,7 +14,6 @@ from largeprompt.experiments import (
     TokenLaw,
     measure_cells,
 )
-from largeprompt.experiments.directory import write_directory
 from largeprompt.experiments.result import DEFINITIONS, MANIFEST, SLOPES, TABLE
 
 EXPERIMENT = Concentration(

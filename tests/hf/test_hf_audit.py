@@ -3,6 +3,7 @@ import math
 import pytest
 
 from largeprompt.audit import AuditResult
+from largeprompt.audit.profiles import TOKEN_LISTS
 from largeprompt.errors import TextError
 from largeprompt.hf import Text, audit_model, cost, estimate, load_text
 from tests.hf.tiny import tiny_model, tiny_tokenizer
@@ -54,20 +55,20 @@ def test_long_characters_do_not_make_a_text_short():
     audit_model(tiny_model("llama"), TOKENIZER, "x" * 75, [75], queries=2)
 
 
-def test_estimate_scales_two_measurements_with_the_lengths(monkeypatch):
+def test_estimate_scales_three_measurements_with_the_lengths(monkeypatch):
     monkeypatch.setattr(cost, "forward_seconds", lambda model, n: 1.0)
-    monkeypatch.setattr(cost, "layer_seconds", lambda shape, n, queries: 1e-3 * n)
+    monkeypatch.setattr(cost, "layer_seconds", lambda shape, n, queries: 1 + 1e-3 * n)
     model = tiny_model("llama")
-    brief, long = estimate(model, [16]), estimate(model, [64, 128])
-    rows, layers = 3 * cost.LAYER_SECONDS, 3
-    once = cost.SURFACE_SECONDS
-    assert brief.seconds == pytest.approx(1 + layers * 0.016 + rows + once)
-    assert long.seconds == pytest.approx(1 + layers * 0.192 + 2 * rows + once)
+    brief, long = estimate(model, [16]), estimate(model, [64, 96, 128])
+    layers = 3
+    assert brief.seconds == pytest.approx(1 + layers * 1.016)
+    assert long.seconds == pytest.approx(1 + layers * 3.288)
     assert 0 < brief.peak_bytes < long.peak_bytes
-    twice = estimate(model, [16], texts=2)
-    assert twice.seconds - once == pytest.approx(2 * (brief.seconds - once))
+    assert estimate(model, [16], texts=2).seconds == pytest.approx(2 * brief.seconds)
     first = estimate(model, [16], layers=[0])
-    assert first.seconds - once == pytest.approx((brief.seconds - once) / 3)
+    assert first.seconds == pytest.approx(brief.seconds / 3)
+    sliding = estimate(tiny_model("mistral"), [16, 128])
+    assert sliding.seconds == pytest.approx(1 + layers * (1.016 + 1.024))
 
 
 def test_estimate_measures_the_model_at_hand():
@@ -99,3 +100,17 @@ def test_files_that_are_no_text_are_refused(tmp_path, content, reason):
         path.write_bytes(content)
     with pytest.raises(TextError, match=reason):
         load_text(str(path))
+
+
+def test_lists_of_tokens_say_what_the_tokens_are():
+    text = load_text("prose")
+    result = audit_model(tiny_model("llama"), TOKENIZER, text, [40, 80], queries=5)
+    ids = TOKENIZER(text.content)["input_ids"]
+    kinds = {kind.name for kind in TOKEN_LISTS}
+    assert result.profiles is not None
+    curves = result.profiles.to_pylist()
+    assert {curve["profile"] for curve in curves if curve["labels"]} == kinds
+    for curve in curves:
+        if curve["profile"] in kinds:
+            words = [TOKENIZER.decode([ids[int(x)]]) for x in curve["x"]]
+            assert curve["labels"] == words

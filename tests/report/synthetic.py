@@ -53,7 +53,18 @@ def _row(
     sinks = float(draw.beta(0.6, 1.2))
     needed = 25.0 * math.exp(variance) // 1
     regime = phase(seen, variance).value
+    extra = np.random.default_rng([layer, head, n])
+    without = _without_sinks(max(1, seen - 4), 0.7 * variance, in_sample, extra)
     return {
+        **without,
+        "sinks": 4,
+        "left_out_share": sinks,
+        "key_mean_share": float(extra.beta(2, 2)),
+        "key_rank": float(extra.uniform(3, 40)),
+        "key_kurtosis": float(extra.exponential(0.5)),
+        "key_mean_share_before_rotary": float(extra.beta(4, 2)),
+        "key_rank_before_rotary": float(extra.uniform(3, 40)),
+        "key_kurtosis_before_rotary": float(extra.exponential(0.4)),
         "text": "prose",
         "layer": layer,
         "head": head,
@@ -88,6 +99,31 @@ def _row(
         else "sinks",
         "parity_error": 2.3e-7,
     }
+
+
+def _without_sinks(
+    seen: int, variance: float, error: float, draw: np.random.Generator
+) -> dict[str, Any]:
+    inverse_ess = min(1.0, math.exp(variance) / seen) ** 0.6
+    row = {
+        "logit_variance": variance,
+        "logit_kurtosis": float(draw.standard_t(3)),
+        "ess": 0.8 / inverse_ess,
+        "ess_law": 1 / inverse_ess,
+        "max_weight": min(1.0, inverse_ess),
+        "output_rms": float(draw.lognormal(1.0, 0.4)),
+        "linear_error_in_sample": error * 0.7,
+        "linear_error_kept": error * 0.15,
+        "limit_error_held_out": error,
+        "limit_error_law": error * 0.9,
+        "proxy_ratio": 1 + float(draw.exponential(0.5)),
+        "tail_exponent": float(draw.uniform(0.8, 2)),
+        "phase": phase(seen, variance).value,
+        "tokens_needed": 25.0 * math.exp(variance) // 1,
+        "verdict": f"Without its sinks off by {error:.0%}.",
+        "failed_assumption": "" if error <= 0.1 else "prompt too short",
+    }
+    return {f"{name}_without_sinks": value for name, value in row.items()}
 
 
 def _manifest(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -170,12 +206,29 @@ def _curves(row: dict[str, Any], draw: np.random.Generator) -> dict[str, Any]:
             tilts**2 * variance / 2 + heavy * tilts**3,
             tilts**2 * variance / 2,
         ),
+        "keys": _curve(1 + np.arange(len(sizes)), 3 * sizes, 2 * sizes),
+        "sinks": _tokens([0, 1, 2, 3], row["sink_share"] * 0.5 ** np.arange(1, 5)),
+        **{
+            f"{side}_mode_{mode}": _tokens(
+                draw.choice(n, 5, replace=False), draw.normal(4, 1, 5)
+            )
+            for mode in (1, 2, 3)
+            for side in ("key", "value")
+        },
         "spectrum": _curve(1 + np.arange(len(sizes)), sizes, None),
         "sink": _curve(bands, weights / weights.sum(), width / n),
         "recent": _curve(bands, weights / weights.sum(), width / n),
         "autocorrelation": _curve(lags, 0.6 * np.exp(-lags / 40), 0 * lags),
         "drift": _curve(shorter, 3 / shorter**0.4, 2 / shorter**0.5),
     }
+
+
+WORDS = [" the", " of", "\n\n", " softmax", "()", "</script>", " Größe", "0", " law"]
+
+
+def _tokens(positions: Any, numbers: Any) -> dict[str, Any]:
+    labels = [WORDS[int(at) % len(WORDS)] for at in positions]
+    return {**_curve(positions, numbers, None), "labels": labels}
 
 
 def _curve(x: Any, measured: Any, law: Any) -> dict[str, Any]:

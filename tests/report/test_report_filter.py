@@ -1,6 +1,5 @@
 """The filter, the curves and the play button of the report, in headless Chromium."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,8 @@ from playwright.sync_api import Browser, Page
 from largeprompt.audit import AuditResult
 from largeprompt.audit.profiles import PROFILES
 from largeprompt.report import write_report
+from largeprompt.report.explorer import unpacked
+from largeprompt.report.numbers import show
 from largeprompt.report.profile_data import curves_of, pooled
 from tests.report.browser import open_report, watch
 from tests.report.synthetic import synthetic_audit, synthetic_profiles
@@ -174,12 +175,14 @@ def test_printed_page_keeps_its_charts_within_the_paper(browser: Browser, report
 
 
 def test_page_carries_the_curves_to_four_digits(page, audit):
-    payload = json.loads(page.locator("#payload").text_content() or "")
+    payload = unpacked(page.locator("#payload").text_content() or "")
     lists, heads = payload["curves"]["lists"], payload["curves"]["heads"]
     assert audit.profiles is not None
-    assert sum(len(curves) for curves in heads.values()) == audit.profiles.num_rows
+    kinds = {profile.name for profile in PROFILES}
+    drawn = [c for c in audit.profiles.to_pylist() if c["profile"] in kinds]
+    assert sum(len(curves) for curves in heads.values()) == len(drawn)
     assert len(heads) == 270
-    for curve in audit.profiles.to_pylist()[:40]:
+    for curve in drawn[:40]:
         mine = heads[f"{curve['layer']}.{curve['head']}"]
         ((_, x, measured, _),) = [c for c in mine if c[0] == curve["profile"]]
         assert lists[x] == pytest.approx(curve["x"], rel=6e-4)
@@ -199,3 +202,38 @@ def test_audit_without_curves_shows_no_chart_of_them(browser: Browser, tmp_path)
     open_report(page, tmp_path / "report.html")
     assert page.locator(".profiles").count() == 0
     page.close()
+
+
+def test_card_shows_a_head_without_its_sinks_and_the_tokens_that_stand_out(page, audit):
+    page.locator("#heads tbody tr").nth(13).locator("button").press("Enter")
+    mine = (pc.field("layer") == 1) & (pc.field("head") == 4)
+    (row,) = audit.heads.filter(mine & (pc.field("n") == 8192)).to_pylist()
+    for name in ("phase", "logit_variance", "tokens_needed", "verdict"):
+        shown = page.locator(f"#card [data-field={name}_without_sinks]")
+        assert shown.first.text_content() == show(row[f"{name}_without_sinks"])
+    rotary = page.locator("#card [data-field=key_rank_before_rotary]")
+    assert rotary.text_content() == show(row["key_rank_before_rotary"])
+    (curve,) = audit.profiles.filter(
+        mine & (pc.field("profile") == "value_mode_2")
+    ).to_pylist()
+    items = page.locator("#card [data-tokens=value_mode_2] li")
+    assert items.count() == len(curve["x"]) == 5
+    for index in range(5):
+        word = curve["labels"][index].replace("\n", "↵").replace(" ", "␣")
+        assert items.nth(index).locator("code").text_content() == word
+        assert (
+            items.nth(index)
+            .text_content()
+            .startswith(f"{word}{int(curve['x'][index]):,}")
+        )
+
+
+def test_tokens_are_shown_and_never_obeyed(page, audit):
+    labels = [c["labels"] or [] for c in audit.profiles.to_pylist()]
+    hostile = [i for i, words in enumerate(labels) if "</script>" in words]
+    place = audit.profiles.slice(hostile[0], 1).to_pylist()[0]
+    row = f"#heads tr[data-layer='{place['layer']}'][data-head='{place['head']}']"
+    page.locator(f"{row} button").press("Enter")
+    said = page.locator(f"#card [data-tokens={place['profile']}] code")
+    assert "</script>" in said.all_text_contents()
+    assert page.locator("#card script").count() == 0

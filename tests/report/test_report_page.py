@@ -2,6 +2,7 @@
 
 import collections
 import html.parser
+import json
 import math
 import os
 import re
@@ -13,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largeprompt.audit import AuditResult
+from largeprompt.audit import AuditResult, merge_audits
 from largeprompt.report import render_page, write_report
+from largeprompt.report.explorer import unpacked
 from largeprompt.report.numbers import show
+from largeprompt.report.words_beside import texts_in_words
 from tests.report.synthetic import synthetic_audit
 
 
@@ -93,7 +96,7 @@ def test_shown_number_is_within_half_a_unit_of_its_third_digit(value):
         (15.72, "15.7"),
         (-0.4649, "-0.465"),
         (True, "yes"),
-        (1234.5, "1,234"),
+        (1234.5, "1,235"),
     ],
 )
 def test_number_is_shown_as_people_read_it(value, text):
@@ -185,8 +188,18 @@ def test_hostile_text_adds_no_element(calm):
     assert hostile not in page
 
 
-def test_page_stays_small_and_ignores_how_long_the_prompts_are(report):
-    assert report.stat().st_size < 5_000_000
+def test_page_of_a_thousand_heads_at_six_lengths_stays_below_5_mb(report, text):
+    runtime = len(text.split('<script type="module">')[1])
+    per_head = (
+        report.stat().st_size - runtime
+    ) / 270  # what all share counts as theirs
+    assert runtime + 32 * 32 * per_head < 5_000_000
+    payload = unpacked(text.split('id="payload">')[1].split("</script>")[0])
+    plain = len(json.dumps(payload)) / 270  # were it not packed, it would be too large
+    assert runtime + 32 * 32 * plain > 5_000_000
+
+
+def test_page_ignores_how_long_the_prompts_are():
     short = len(render_page(synthetic_audit(6, 5, (100, 200))))
     long = len(render_page(synthetic_audit(6, 5, (100_000, 200_000))))
     assert abs(long - short) < 0.01 * short
@@ -196,8 +209,7 @@ def test_numbers_that_are_not_finite_become_dashes(calm):
     text = render_page(replaced(calm, "ess", [math.nan, math.inf]))
     assert [line["ess"] for line in cells(text).rows] == ["–", "–"]
     payload = text.split('id="payload">')[1].split("</script>")[0]
-    assert "NaN" not in payload
-    assert "Infinity" not in payload
+    assert unpacked(payload)["heads"]["ess"] == [None, None]
 
 
 def test_interrupted_writing_leaves_the_old_report_and_nothing_else(
@@ -218,3 +230,27 @@ def test_interrupted_writing_leaves_the_old_report_and_nothing_else(
 
 def test_same_audit_gives_the_same_bytes(audit, report):
     assert render_page(audit).encode() == report.read_bytes()
+
+
+def test_summary_of_one_of_several_texts_tells_how_much_they_differ(calm):
+    def named(audit: AuditResult, name: str) -> AuditResult:
+        heads = replaced(audit, "text", [name] * len(audit.heads)).heads
+        entry = {**audit.manifest["text"], "name": name}
+        return AuditResult(heads, {**audit.manifest, "text": entry, "texts": [entry]})
+
+    other = replaced(calm, "linear_error_kept", [0.01, 0.02])
+    whole = merge_audits([named(calm, "one"), named(other, "two")])
+    told = "Over 2 texts the share of heads within"
+    assert told in render_page(whole.only("one"), whole)
+    assert told not in render_page(calm)
+    (sentence,) = texts_in_words(whole, "10%")
+    shares = whole.summary["over_texts"]["kept_share"]
+    assert shares["most"] == 1
+    assert f"({100 * shares['least']:.0f}" in sentence
+    assert "to 100%" in sentence
+
+
+def test_summary_says_how_many_heads_are_linear_without_their_sinks(text, audit):
+    rows = audit.heads.filter(pc.field("n") == 8192).to_pylist()
+    linear = sum(not row["failed_assumption_without_sinks"] for row in rows)
+    assert f"would be {linear:,} of 270 heads." in text

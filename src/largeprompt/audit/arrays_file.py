@@ -5,16 +5,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 
-from largeprompt.audit.checks import check_eps
+from largeprompt.audit.checks import PRECISIONS, check_eps
 from largeprompt.audit.layer import LayerArrays
 from largeprompt.audit.layers import audit_layers
 from largeprompt.audit.result import AuditResult
 from largeprompt.audit.selection import Question
 from largeprompt.errors import ArraysError
 
-QUERY = re.compile(r"q(\d*)")
+QUERY = re.compile(r"q(\d{0,6})")
 
 
 def audit_file(
@@ -77,6 +78,8 @@ def _layers(
             f"{path} must hold q, k and v, or q0, k0, v0 and so on; "
             f"got {', '.join(sorted(names)[:8]) or 'nothing'}"
         )
+    if len(suffixes) < len(found):
+        raise ArraysError(f"{path} must name a layer once; got q and q0, or q01 and q1")
     numbers = sorted(suffixes if wanted is None else set(wanted))
     for number in numbers:
         if number not in suffixes:
@@ -91,11 +94,23 @@ def _layer(file: Any, path: Path, suffix: str, names: set[str]) -> LayerArrays:
     lacking = [name for name in "kv" if name + suffix not in names]
     if lacking:
         raise ArraysError(f"{path} has q{suffix} but no {lacking[0]}{suffix}")
-    query, key, value = (file.get_tensor(name + suffix) for name in "qkv")
+    query, key, value = (_array(file, path, name + suffix) for name in "qkv")
     scale = query.shape[-1] ** -0.5
     if f"scale{suffix}" in names:
         told = file.get_tensor(f"scale{suffix}")
-        if told.numel() != 1:
-            raise ArraysError(f"scale{suffix} in {path} must be one number; got {told}")
+        if told.numel() != 1 or told.is_complex() or not told.isfinite():
+            raise ArraysError(
+                f"scale{suffix} in {path} must be one finite number; got {told}"
+            )
         scale = float(told)
     return LayerArrays(query, key, value, scale)
+
+
+def _array(file: Any, path: Path, name: str) -> torch.Tensor:
+    array = file.get_tensor(name)
+    if array.ndim != 3 or 0 in array.shape or array.dtype not in PRECISIONS:
+        raise ArraysError(
+            f"{name} in {path} must be numbers in half, single or double precision of "
+            f"shape [heads, tokens, width]; got {array.dtype} of {list(array.shape)}"
+        )
+    return array

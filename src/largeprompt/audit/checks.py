@@ -3,7 +3,10 @@
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
+
+PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def check_arrays(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -19,7 +22,13 @@ def check_arrays(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ValueError(
             f"query heads must be a multiple of key/value heads; got {shapes}"
         )
+    if 0 in (*q.shape, *v.shape):
+        raise ValueError(f"q, k and v must hold numbers; got {shapes}")
     for name, array in (("q", q), ("k", k), ("v", v)):
+        if array.dtype not in PRECISIONS:
+            raise ValueError(
+                f"{name} must be in half, single or double precision; got {array.dtype}"
+            )
         if not array.isfinite().all():
             raise ValueError(f"{name} must be finite; got an infinity or a NaN")
 

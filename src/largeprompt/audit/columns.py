@@ -1,21 +1,8 @@
 """The columns of an audit: name, type and meaning, stated once."""
 
-import dataclasses
-from typing import final
-
 import pyarrow as pa
 
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """One column of the table of heads."""
-
-    name: str
-    type: pa.DataType
-    definition: str
-    nullable: bool = False
-
+from largeprompt.audit.columns_beside import BESIDE, Column
 
 COLUMNS = (
     Column("text", pa.string(), "Name of the text that was read."),
@@ -193,6 +180,7 @@ COLUMNS = (
         "operator of the linear limit, over the tokens that the last query sees.",
         nullable=True,
     ),
+    *BESIDE,
     Column(
         "phase",
         pa.string(),

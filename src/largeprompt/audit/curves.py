@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
-import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from largeprompt.audit.bands import band_edges
 from largeprompt.audit.drift_surface import drift_surface
 from largeprompt.audit.growth import shorter_lengths
+from largeprompt.audit.kv_group import Group, kv_group
 from largeprompt.audit.logit_shape import (
     MULTIPLES,
     NORMAL_QUANTILES,
@@ -27,13 +27,12 @@ from largeprompt.audit.logit_shape import (
     shares_above,
 )
 from largeprompt.audit.logits import Logits
-from largeprompt.audit.operator import LARGEST, covariance, effective_rank
 from largeprompt.audit.prefixes import Prefixes
-from largeprompt.audit.readings import Reading, read
+from largeprompt.audit.profiles import Curve, curve_row
+from largeprompt.audit.sinks import Sinks
 from largeprompt.audit.statistics import QueryStatistics
 
 Array = NDArray[np.float64]
-Curve = dict[str, Any]
 
 PROFILED = 4  # queries
 NORMAL_TAILS: Array = np.array([math.erfc(x / math.sqrt(2)) / 2 for x in THRESHOLDS])
@@ -55,6 +54,10 @@ def layer_curves(
     prefixes: Prefixes,
     statistics: QueryStatistics,
     law: Logits,
+    found: Sequence[Sinks],
+    before: Float[Tensor, "hkv n k"] | None = None,
+    *,
+    drawn: bool = True,
 ) -> list[HeadCurves]:
     """Return the curves of every head of a layer.
 
@@ -65,29 +68,34 @@ def layer_curves(
         prefixes: The query positions of the audit, and what each sees.
         statistics: What was measured there.
         law: How a query and a key become a logit.
+        found: The sinks of each key/value head.
+        before: The keys before rotary embedding, where there is one.
+        drawn: Whether curves are wanted, or columns alone.
     """
     chosen = profiled(len(prefixes.positions))
-    some = dataclasses.replace(prefixes, positions=prefixes.positions[chosen])
-    group = len(query) // len(key)
-    found: list[HeadCurves] = []
-    for kv in range(len(key)):
-        heads = slice(kv * group, (kv + 1) * group)
-        readings = list(read(query[heads], key[kv], value[kv], some, law))
-        last = slice(int(some.first[-1]), int(some.final[-1]) + 1)
-        operator = law.scale * covariance(value[kv, last], key[kv, last])
-        spectrum = torch.linalg.svdvals(operator).cpu()
-        for member in range(group):
-            found.append(
-                _curves(
-                    readings,
-                    member,
-                    some,
-                    spectrum,
-                    _drift_law(statistics, kv * group + member, chosen, some),
-                    _root_mean_square(statistics, kv * group + member),
-                )
-            )
-    return found
+    some = prefixes.at(chosen)
+    heads = len(query) // len(key)
+    answers: list[HeadCurves] = []
+    for kv, sinks in enumerate(found):
+        group = kv_group(
+            query[kv * heads : (kv + 1) * heads],
+            key[kv],
+            value[kv],
+            None if before is None else before[kv],
+            some,
+            law,
+            sinks,
+            drawn=drawn,
+        )
+        for member in range(heads):
+            predicted = _drift_law(statistics, kv * heads + member, chosen, some)
+            size = _root_mean_square(statistics, kv * heads + member)
+            columns, moved = _columns(group, member, some, predicted, size)
+            curves = group.curves
+            if drawn:
+                curves = curves + _curves(group, member, some, moved, sinks)
+            answers.append(HeadCurves(curves, group.columns | columns))
+    return answers
 
 
 def profiled(count: int) -> list[int]:
@@ -96,72 +104,86 @@ def profiled(count: int) -> list[int]:
     return [(count * (i + 1)) // kept - 1 for i in range(kept)]
 
 
+def _each(group: Group, name: str, member: int) -> Array:
+    return np.stack([getattr(reading, name)[member] for reading in group.readings])
+
+
+def _columns(
+    group: Group, member: int, prefixes: Prefixes, drift_law: Array, size: float
+) -> tuple[dict[str, float], tuple[Array, Array]]:
+    """Return a head's columns, and how far its output moves, beside the law."""
+    correlation = _each(group, "correlation", member)
+    count = int(prefixes.sizes[-1])
+    squares = _each(group, "moved", member)
+    moved = np.sqrt(squares.mean(0)) / size if size > 0 else squares[0]
+    predicted = drift_law / size if size > 0 else drift_law
+    medians = {
+        name: float(np.median(_each(group, field, member)))
+        for name, field in (
+            ("proxy_ratio", "proxy"),
+            ("tail_exponent", "tail"),
+            ("proxy_ratio_without_sinks", "proxy_rest"),
+            ("tail_exponent_without_sinks", "tail_rest"),
+        )
+    }
+    columns = {
+        **medians,
+        "tail_exponent_law": gaussian_tail_exponent(count),
+        "logit_correlation": float(np.median(correlation[:, 1])),
+        "independent_tokens": float(
+            np.median(_each(group, "independent", member)) * count
+        ),
+        "drift": float(moved[-1]),
+        "drift_law": float(predicted[-1]),
+    }
+    return columns, (moved, predicted)
+
+
 def _curves(
-    readings: Sequence[Reading],
+    group: Group,
     member: int,
     prefixes: Prefixes,
-    spectrum: Float64[Tensor, " r"],
-    drift_law: Array,
-    size: float,
-) -> HeadCurves:
-    def each(name: str) -> Array:
-        return np.stack([getattr(reading, name)[member] for reading in readings])
-
+    moved: tuple[Array, Array],
+    sinks: Sinks,
+) -> list[Curve]:
+    readings = group.readings
     pooled = np.sort(np.concatenate([reading.standard[member] for reading in readings]))
-    variance, correlation = each("variance"), each("correlation")
+    variance, correlation = (
+        _each(group, x, member) for x in ("variance", "correlation")
+    )
     edges = band_edges(prefixes.n)
-    count = int(prefixes.sizes[-1])
     lengths = shorter_lengths(int(prefixes.sizes.min()))
     last_lag = correlation.shape[-1] - 1
     lags = [2**power for power in range(last_lag.bit_length())]
-    moved = np.sqrt(each("moved").mean(0)) / size if size > 0 else each("moved")[0]
-    predicted = drift_law / size if size > 0 else drift_law
-    ranks = np.arange(1.0, min(len(spectrum), LARGEST) + 1)
     above = shares_above(pooled[None])[0]
     curves = [
-        _curve("qq", NORMAL_QUANTILES, quantiles(pooled[None])[0], NORMAL_QUANTILES),
-        _curve("tail", THRESHOLDS, np.where(above > 0, above, np.nan), NORMAL_TAILS),
-        _curve(
+        curve_row("qq", NORMAL_QUANTILES, quantiles(pooled[None])[0], NORMAL_QUANTILES),
+        curve_row("tail", THRESHOLDS, np.where(above > 0, above, np.nan), NORMAL_TAILS),
+        curve_row(
             "log_mgf",
             MULTIPLES,
-            np.median(each("log_mgf"), 0),
+            np.median(_each(group, "log_mgf", member), 0),
             MULTIPLES**2 * np.median(variance) / 2,
         ),
-        _curve("spectrum", ranks, spectrum[: len(ranks)].numpy(), None),
         _bands("sink", edges, [reading.early for reading in readings], member),
-        _curve(
+        curve_row(
             "autocorrelation",
             np.array(lags, float),
             np.median(correlation[:, lags], 0),
             np.zeros(len(lags)),
         ),
-        _curve("drift", np.array(lengths, float), moved, predicted),
+        curve_row("drift", np.array(lengths, float), *moved),
+        curve_row(
+            "sinks",
+            sinks.tokens.double().cpu().numpy(),
+            sinks.weight[member].cpu().numpy(),
+            None,
+        ),
     ]
     if prefixes.causal:
         bands = [reading.recent for reading in readings]
         curves.append(_bands("recent", edges, bands, member))
-    return HeadCurves(
-        curves,
-        {
-            "proxy_ratio": float(np.median(each("proxy"))),
-            "tail_exponent": float(np.median(each("tail"))),
-            "tail_exponent_law": gaussian_tail_exponent(count),
-            "logit_correlation": float(np.median(correlation[:, 1])),
-            "independent_tokens": float(np.median(each("independent")) * count),
-            "drift": float(moved[-1]),
-            "drift_law": float(predicted[-1]),
-            "effective_rank": effective_rank(spectrum),
-        },
-    )
-
-
-def _curve(name: str, x: Array, measured: Array, law: Array | None) -> Curve:
-    return {
-        "profile": name,
-        "x": x.tolist(),
-        "measured": [None if math.isnan(y) else y for y in measured.tolist()],
-        "law": None if law is None else law.tolist(),
-    }
+    return curves
 
 
 def _bands(
@@ -171,7 +193,7 @@ def _bands(
     weight = np.mean([weights[member] for weights, _ in bands], 0)
     share = np.mean([shares for _, shares in bands], 0)
     seen = share > 0
-    return _curve(name, (edges[:-1] + 1.0)[seen], weight[seen], share[seen])
+    return curve_row(name, (edges[:-1] + 1.0)[seen], weight[seen], share[seen])
 
 
 def _drift_law(

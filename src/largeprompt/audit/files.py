@@ -1,6 +1,7 @@
 """Writing that fails in words the user can act on."""
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,9 +33,24 @@ def check_writable(directory: Path) -> None:
         ResultError: It cannot be written to, or something on its path is a file.
     """
     place = directory
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        raise ResultError(f"{place} is a file; an audit is a directory")
-    with written_to(directory), tempfile.TemporaryFile(dir=place):
-        pass
+    with written_to(directory):
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir():
+            raise ResultError(f"{place} is a file; results are a directory")
+        with tempfile.TemporaryFile(dir=place):
+            pass
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file beside its place, then move it there; replaces one already there.
+
+    Raises:
+        ResultError: It cannot be written.
+    """
+    with written_to(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing.") as near:
+            whole = Path(near) / path.name
+            whole.write_bytes(content)
+            os.replace(whole, path)

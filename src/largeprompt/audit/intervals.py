@@ -21,7 +21,7 @@ def median_interval(values: Array, level: float = LEVEL) -> tuple[Array, Array]:
         values: Draws, of shape (..., m).
         level: The probability that the limits enclose the median, at least.
 
-    Source: David and Nagaraja (2003), section 7.1.
+    Source: David and Nagaraja (2003) [david-nagaraja:03], section 7.1.
     """
     m = values.shape[-1]
     tails = 2 * binom.cdf(np.arange(m), m, 0.5)

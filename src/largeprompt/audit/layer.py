@@ -7,11 +7,12 @@ from typing import final
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from largeprompt.audit.curves import layer_curves
+from largeprompt.audit.curves import layer_curves, profiled
 from largeprompt.audit.logits import Logits
 from largeprompt.audit.prefixes import Prefixes
 from largeprompt.audit.rows import Row, head_rows
-from largeprompt.audit.statistics import query_statistics
+from largeprompt.audit.sinks import sinks
+from largeprompt.audit.statistics import with_and_without
 from largeprompt.audit.surface import law_surface
 
 Compared = Callable[[Float64[Tensor, "h m v"], Prefixes, Sequence[int]], list[float]]
@@ -29,6 +30,7 @@ class LayerArrays:
         value: Values.
         scale: Factor of the inner products.
         softcap: $c$ where the logits are $c \tanh(\text{scale}\, q \cdot k / c)$.
+        before: The keys before rotary embedding; None where there is none.
     """
 
     query: Float[Tensor, "h n k"]
@@ -36,6 +38,7 @@ class LayerArrays:
     value: Float[Tensor, "hkv n v"]
     scale: float
     softcap: float | None = None
+    before: Float[Tensor, "hkv n k"] | None = None
 
 
 def layer_rows(
@@ -47,6 +50,7 @@ def layer_rows(
     eps: float,
     text: str,
     compared: Compared | None,
+    drawn: bool = True,
 ) -> list[Row]:
     """Return the rows of some heads of a layer at one length, each with its curves.
 
@@ -62,32 +66,35 @@ def layer_rows(
         text: The name of the text.
         compared: Checks the recomputed outputs against the model's own; None where
             there is no model.
+        drawn: Whether curves are wanted.
     """
     kv_heads = arrays.key.shape[0]
     group = arrays.query.shape[0] // kv_heads
     groups = sorted({head // group for head in heads})
     found = [kv * group + member for kv in groups for member in range(group)]
     whole = len(groups) == kv_heads
-    query, key, value = (
-        (arrays.query, arrays.key, arrays.value)
-        if whole
-        else (arrays.query[found], arrays.key[groups], arrays.value[groups])
-    )
-    statistics = query_statistics(
-        query,
-        key,
-        value,
-        prefixes,
-        scale=arrays.scale,
-        softcap=arrays.softcap,
+    query, key, value, before = arrays.query, arrays.key, arrays.value, arrays.before
+    if not whole:
+        query, key, value = query[found], key[groups], value[groups]
+        before = None if before is None else before[groups]
+    law = Logits(arrays.scale, arrays.softcap)
+    some = prefixes.at(profiled(len(prefixes.positions)))
+    sunk = [
+        sinks(query[kv * group : (kv + 1) * group], key[kv], some, law)
+        for kv in range(len(groups))
+    ]
+    statistics, rest = with_and_without(
+        query, key, value, prefixes, [each.tokens for each in sunk], law
     )
     errors = None
     if compared is not None:
         errors = compared(statistics.output, prefixes, found)
-    law = Logits(arrays.scale, arrays.softcap)
     rows = head_rows(
         statistics,
-        layer_curves(query, key, value, prefixes, statistics, law),
+        rest,
+        layer_curves(
+            query, key, value, prefixes, statistics, law, sunk, before, drawn=drawn
+        ),
         prefixes,
         law_surface(),
         layer=layer,

@@ -59,6 +59,7 @@ def audit_layers(
                 eps=question.eps,
                 text=name,
                 compared=None,
+                drawn=n == question.lengths[-1],
             )
         numbers.append(number)
         for array in (arrays.query, arrays.key, arrays.value):

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Sizes = NDArray[np.int64]
 
 PROXY_TILTS = 16  # on either side of zero, up to the reach of the tokens
 LEVELS = 33  # quantiles of a QQ plot
 EXTREME = 1e-4  # the first of them
 FEWEST = 20  # tokens that a tail is fitted to
-BISECTIONS = 32
+STEPS = 40  # at most; a handful where the root is inside the bracket
+PRECISION = 1e-10
 LARGEST_EXPONENT = 100.0
 
 THRESHOLDS: Array = np.arange(0.5, 8.01, 0.5)
@@ -26,7 +28,9 @@ MULTIPLES: Array = np.arange(1, 17) / 8
 NORMAL_QUANTILES: Array = np.linspace(-1, 1, LEVELS) * -NormalDist().inv_cdf(EXTREME)
 
 
-def log_means(logits: Array, step: Array, count: int) -> Array:
+def log_means(
+    logits: Array, step: Array, count: int, sizes: Sizes | None = None
+) -> Array:
     r"""Return $\log \frac1n \sum_i e^{j t x_i}$ for $j = 1, \dots,$ `count`.
 
     One exponential a token: its powers are products.
@@ -35,53 +39,78 @@ def log_means(logits: Array, step: Array, count: int) -> Array:
         logits: $x$, of shape (h, n).
         step: $t$ of each row.
         count: How many multiples of it.
+        sizes: How many tokens each row holds, from its start; all when None.
     """
     signed = step[:, None] * logits
+    if sizes is not None:
+        signed[np.arange(logits.shape[-1]) >= sizes[:, None]] = -np.inf
     top = signed.max(-1)
     base = np.exp(signed - top[:, None])
-    power, found = np.ones_like(base), []
-    for j in range(1, count + 1):
+    power = base.copy()
+    sums = [power.sum(-1)]
+    for _ in range(1, count):
         power *= base
-        found.append(np.log(power.mean(-1)) + j * top)
-    return np.stack(found, -1)
+        sums.append(power.sum(-1))
+    held = np.full(len(logits), logits.shape[-1]) if sizes is None else sizes
+    multiples = np.arange(1, count + 1)
+    return np.log(np.stack(sums, -1) / held[:, None]) + multiples * top[:, None]
 
 
-def proxy_ratio(standard: Array) -> Array:
+def proxy_ratio(standard: Array, sizes: Sizes | None = None) -> Array:
     r"""Return the proxy variance over the variance, at least 1, of each row.
 
     $\max_t 2 \hat\Lambda(t)/t^2$ over $|t| \le \sqrt{2 \log n}$; 1 for Gaussian logits
     and any others that are strictly sub-Gaussian. NaN where logits do not vary.
+
+    Args:
+        standard: Standardised logits, of shape (h, n).
+        sizes: How many tokens each row holds, from its start; all when None.
     """
-    count = standard.shape[-1]
-    step = math.sqrt(2 * math.log(count)) / PROXY_TILTS
-    tilts = step * np.arange(1, PROXY_TILTS + 1)
-    steps = np.full(len(standard), step)
+    held = np.full(len(standard), standard.shape[-1]) if sizes is None else sizes
+    # a single token does not vary, and has no reach
+    step = np.sqrt(2 * np.log(np.maximum(held, 2))) / PROXY_TILTS
+    tilts = step[:, None] * np.arange(1, PROXY_TILTS + 1)
     growth = np.maximum(
-        log_means(standard, steps, PROXY_TILTS),
-        log_means(standard, -steps, PROXY_TILTS),
+        log_means(standard, step, PROXY_TILTS, sizes),
+        log_means(standard, -step, PROXY_TILTS, sizes),
     )
     ratio = np.maximum(1, (2 * growth / tilts**2).max(-1))
     return np.where(standard.any(-1), ratio, np.nan)
 
 
-def tail_exponents(standard: Array) -> Array:
+def tail_exponents(standard: Array, sizes: Sizes | None = None) -> Array:
     r"""Return $\alpha$ of $-\log P(|x| > r) \sim r^\alpha$ for each row.
 
     The fit of `laws.diagnostics.tail_exponent` to the $2\sqrt n$ largest distances from
     the median. NaN for fewer than 20 tokens, or logits that do not vary; at most 100.
+
+    Args:
+        standard: Standardised logits, of shape (h, n).
+        sizes: How many tokens each row holds, from its start; all when None.
     """
-    count = standard.shape[-1]
-    if count < FEWEST:
-        return np.full(len(standard), np.nan)
-    kept = min(math.isqrt(4 * count), count // 4)
-    sizes = np.abs(standard - np.median(standard, -1, keepdims=True))
-    largest = np.partition(sizes, count - kept - 1, -1)[:, count - kept - 1 :]
-    threshold = largest[:, :1]
-    varies = threshold[:, 0] > 0
-    ratio = largest[:, 1:] / np.where(threshold > 0, threshold, 1)
-    logs = np.log(np.where(varies[:, None], ratio, 2))
-    found = _likeliest(logs, math.log(count / kept))
-    return np.where(varies, found, np.nan)
+    held = np.full(len(standard), standard.shape[-1]) if sizes is None else sizes
+    kept = np.array([_fitted(size) for size in held.tolist()])
+    logs = np.zeros((len(standard), max(1, int(kept.max()))))
+    varies = np.zeros(len(standard), bool)
+    for size in set(held[held >= FEWEST].tolist()):
+        mine, count = np.flatnonzero(held == size), _fitted(size)
+        rows = standard[mine, :size]
+        distances = np.abs(rows - np.median(rows, -1, keepdims=True))
+        largest = np.partition(distances, size - count - 1, -1)[:, size - count - 1 :]
+        threshold = largest[:, :1]
+        varies[mine] = threshold[:, 0] > 0
+        ratio = largest[:, 1:] / np.where(threshold > 0, threshold, 1)
+        logs[mine, :count] = np.log(np.where(threshold > 0, ratio, 2))
+    found = np.full(len(standard), np.nan)
+    if varies.any():
+        rates = np.log(held / np.maximum(kept, 1))
+        found[varies] = _likeliest(logs[varies], rates[varies], kept[varies])
+    return found
+
+
+def _fitted(count: int) -> int:
+    """Return how many of `count` tokens a tail is fitted to."""
+    return min(math.isqrt(4 * count), count // 4)
 
 
 @functools.cache
@@ -92,28 +121,39 @@ def gaussian_tail_exponent(count: int) -> float:
     """
     if count < FEWEST:
         return math.nan
-    kept = min(math.isqrt(4 * count), count // 4)
+    kept = _fitted(count)
     normal = NormalDist()
     tails = [kept / count, *((rank + 0.5) / count for rank in range(kept))]
     sizes = np.array([-normal.inv_cdf(tail / 2) for tail in tails])
     logs = np.log(sizes[1:] / sizes[0])[None]
-    return float(_likeliest(logs, math.log(count / kept))[0])
+    rates, counts = np.array([math.log(count / kept)]), np.array([kept])
+    return float(_likeliest(logs, rates, counts)[0])
 
 
-def _likeliest(logs: Array, rate: float) -> Array:
-    """Return the root of the score in the exponent, by bisection of its logarithm."""
-    low = np.full(len(logs), -math.log(LARGEST_EXPONENT))
-    high = -low
-    with np.errstate(over="ignore"):
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            alpha = np.exp(middle)[:, None]
-            score = 1 / alpha[:, 0] + (logs * (1 - rate * np.exp(alpha * logs))).mean(
-                -1
-            )
-            low = np.where(score > 0, middle, low)
-            high = np.where(score > 0, high, middle)
-    return np.exp((low + high) / 2)
+def _likeliest(logs: Array, rates: Array, counts: Sizes) -> Array:
+    """Return the root of the score in the exponent, by Newton steps inside a bracket.
+
+    Args:
+        logs: Log of distance over threshold, one row a fit, followed by zeros.
+        rates: Log of tokens over tokens fitted, of each row.
+        counts: How many logs each row holds.
+    """
+    low = np.full(len(logs), 1 / LARGEST_EXPONENT)
+    high, alpha = 1 / low, np.full(len(logs), 2.0)
+    first = logs.sum(-1)
+    for _ in range(STEPS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            raised = logs * np.exp(alpha[:, None] * logs)
+            score = 1 / alpha + (first - rates * raised.sum(-1)) / counts
+            curvature = np.einsum("rt,rt->r", logs, raised)
+            slope = 1 / alpha**2 + rates * curvature / counts
+            step = alpha + score / slope
+        low, high = np.where(score > 0, alpha, low), np.where(score > 0, high, alpha)
+        inside = (step >= low) & (step <= high)  # the root itself is an end
+        before, alpha = alpha, np.where(inside, step, np.sqrt(low * high))
+        if (np.abs(alpha - before) <= PRECISION * alpha).all():
+            break
+    return alpha
 
 
 def quantiles(ordered: Array) -> Array:

@@ -18,7 +18,7 @@ class Logits:
     Attributes:
         scale: Factor of the inner product.
         softcap: $c$ where the logit is $c \tanh(\text{scale}\, q \cdot k / c)$ (Gemma
-            Team (2024), section 2); None where it is the scaled inner product.
+            Team (2024) [gemma2:24], section 2); None where it is the inner product.
     """
 
     scale: float

@@ -52,13 +52,13 @@ def policy(rows: Sequence[dict[str, Any]], eps: float) -> dict[str, int]:
         `limit`: the whole prompt becomes the linear limit; `bulk`: all but the first
         and the recent tokens do; `exact`: the head keeps its tokens.
     """
-    whole = sum(_error(row) <= eps for row in rows)
-    bulk = sum(_error(row) > eps >= row["linear_error_kept"] for row in rows)
+    whole = sum(linear_error(row) <= eps for row in rows)
+    bulk = sum(linear_error(row) > eps >= row["linear_error_kept"] for row in rows)
     return {"limit": whole, "bulk": bulk, "exact": len(rows) - whole - bulk}
 
 
 def _measured(rows: Sequence[dict[str, Any]], n: int, eps: float) -> Entry:
-    linear = sum(_error(row) <= eps for row in rows)
+    linear = sum(linear_error(row) <= eps for row in rows)
     return {
         "n": n,
         "source": "measured",
@@ -78,7 +78,7 @@ def _foretold(rows: Sequence[dict[str, Any]], n: int, eps: float) -> Entry:
     trusted = [
         row
         for row in reached
-        if _error(row) <= max(eps, MISSED * row["limit_error_law"])
+        if linear_error(row) <= max(eps, MISSED * row["limit_error_law"])
     ]
     return {
         "n": n,
@@ -89,7 +89,8 @@ def _foretold(rows: Sequence[dict[str, Any]], n: int, eps: float) -> Entry:
     }
 
 
-def _error(row: dict[str, Any]) -> float:
+def linear_error(row: dict[str, Any]) -> float:
+    """Return the worse error of a head's linear limit, in sample or held out."""
     return max(row["linear_error_in_sample"], row["limit_error_held_out"])
 
 

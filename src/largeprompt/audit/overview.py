@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from largeprompt.audit.outlook import outlook, policy
+from largeprompt.audit.over_texts import over_texts
 
 MEDIANS = (
     "logit_variance",
@@ -37,7 +38,8 @@ def overview(heads: pa.Table, eps: float, context: int | None = None) -> dict[st
         a name to a number of heads, most frequent first; `within_eps`, from a column
         of errors to the number of heads at most `eps` off; `medians`, from a column to
         its median over heads; `outlook` and `policy` (`audit.outlook`): how many heads
-        are linear by length, and what a compression would do with them.
+        are linear by length, and what a compression would do with them; `over_texts`
+        (`audit.over_texts`): the headline over several texts, null for one.
     """
     everything = heads.to_pylist()
     longest = max(row["n"] for row in everything)
@@ -54,6 +56,7 @@ def overview(heads: pa.Table, eps: float, context: int | None = None) -> dict[st
         },
         "outlook": outlook(everything, eps, context),
         "policy": policy(rows, eps),
+        "over_texts": over_texts(everything, eps),
     }
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from largeprompt.audit.prefixes import Prefixes
 from largeprompt.audit.surface import LawSurface
 from largeprompt.laws.exact import LARGEST_N, GaussianLaw
 
@@ -41,30 +40,6 @@ def held_out_mean_square(
     estimation = (spread + response) / count
     overlap = 2 * law.inverse_ess * response / count
     return law.mean_square_error(response, variance) + estimation - overlap
-
-
-def predicted_held_out(
-    law: LawSurface,
-    prefixes: Prefixes,
-    logit_variance: Array,
-    response: Array,
-    variance: Array,
-) -> Array:
-    r"""Return the mean square of limit_error_held_out for each head and query, `h x m`.
-
-    Args:
-        law: The exact law.
-        prefixes: The queries; attention is over the even tokens each sees, the moments
-            come from the odd ones.
-        logit_variance: $s^2$ of each head and query.
-        response: As in `held_out_mean_square`.
-        variance: As in `held_out_mean_square`.
-    """
-    attended = prefixes.attended.numpy()
-    moments = prefixes.sizes.numpy() - attended
-    return held_out_mean_square(
-        law(attended, logit_variance), moments, response, variance
-    )
 
 
 def tokens_needed(

@@ -1,6 +1,7 @@
 """Which tokens each audited query sees: a prefix, a window, or the whole text."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Self, final
 
 import numpy as np
@@ -122,6 +123,10 @@ class Prefixes:
     def rows(self, start: int, stop: int) -> Self:
         """Return the prefixes of some of the queries."""
         return dataclasses.replace(self, positions=self.positions[start:stop])
+
+    def at(self, chosen: Sequence[int]) -> Self:
+        """Return the prefixes of the queries with these numbers."""
+        return dataclasses.replace(self, positions=self.positions[list(chosen)])
 
     def to(self, device: torch.device) -> Self:
         """Return the same prefixes on another device."""

@@ -5,11 +5,17 @@ independent Gaussian tokens would give.
 """
 
 import dataclasses
-from typing import Literal, final
+import math
+from typing import Any, Literal, TypeAlias, final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 Scale = Literal["linear", "log"]
+Array = NDArray[np.float64]
+Curve: TypeAlias = dict[str, Any]
+"""A row of the table of profiles without its place."""
 
 
 @final
@@ -25,6 +31,7 @@ class Profile:
         y: What the measured numbers are.
         x_scale: How the axis along runs.
         y_scale: How the axis upwards runs.
+        beside: What the numbers called the law are.
     """
 
     name: str
@@ -34,6 +41,23 @@ class Profile:
     y: str
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
+    beside: str = "law"
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class TokenList:
+    """One kind of list of tokens: `x` is their positions, `labels` what they say.
+
+    Attributes:
+        name: Its name in the table.
+        title: What it shows, in a few words.
+        definition: What was measured, in full.
+    """
+
+    name: str
+    title: str
+    definition: str
 
 
 PROFILES = (
@@ -69,6 +93,16 @@ PROFILES = (
         "rank",
         "singular value",
         y_scale="log",
+    ),
+    Profile(
+        "keys",
+        "Spectrum of the keys",
+        "Eigenvalues of the covariance of the keys, largest first, without the sinks; "
+        "dashes: before rotary embedding, where the model has one.",
+        "rank",
+        "variance along the axis",
+        y_scale="log",
+        beside="before rotary",
     ),
     Profile(
         "sink",
@@ -111,6 +145,34 @@ PROFILES = (
     ),
 )
 
+_SIDES = {
+    "key": "whose keys stand out most along the mode's right singular direction: what "
+    "a query is read for",
+    "value": "whose values stand out most along its left singular direction: what is "
+    "answered",
+}
+
+TOKEN_LISTS = (
+    TokenList(
+        "sinks",
+        "Sinks",
+        "The first four tokens of the text, and the tokens with at least max(5%, 8/n) "
+        "of the weight in most of at most 4 queries of a head that reads the same "
+        "keys; the numbers are this head's weights on them, the lower median over "
+        "these queries.",
+    ),
+    *(
+        TokenList(
+            f"{side}_mode_{mode}",
+            f"Mode {mode}, {side}s",
+            f"Tokens {words}, in standard deviations; mode {mode} of the limit "
+            "operator scale Cov(v, k), by singular value.",
+        )
+        for mode in (1, 2, 3)
+        for side, words in _SIDES.items()
+    ),
+)
+
 PROFILE_SCHEMA = pa.schema(
     [
         pa.field("text", pa.string(), nullable=False),
@@ -121,6 +183,21 @@ PROFILE_SCHEMA = pa.schema(
         pa.field("x", pa.list_(pa.float64()), nullable=False),
         pa.field("measured", pa.list_(pa.float64()), nullable=False),
         pa.field("law", pa.list_(pa.float64())),
+        pa.field("labels", pa.list_(pa.string())),
     ]
 )
-"""`measured` and `law` have an entry for each of `x`; `law` is null where none is."""
+"""`measured`, `law` and `labels` have an entry for each of `x`, unless they are null.
+
+`labels` are the tokens in words, in lists of tokens of a text that is known.
+"""
+
+
+def curve_row(name: str, x: Array, measured: Array, law: Array | None) -> Curve:
+    """Return a curve as a row of the table, a gap where there is no number."""
+    return {
+        "profile": name,
+        "x": x.tolist(),
+        "measured": [None if math.isnan(y) else y for y in measured.tolist()],
+        "law": None if law is None else law.tolist(),
+        "labels": None,
+    }

@@ -1,11 +1,11 @@
 """A few queries read in full: what needs every logit of a query at once."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reading:
-    r"""The heads of a group at one query: standardised logits and what is made of them.
+    r"""The heads of a group at one query, and what is made of their logits.
 
     Arrays have one row a head.
 
@@ -38,6 +38,8 @@ class Reading:
         variance: $s^2$.
         proxy: `proxy_ratio`.
         tail: `tail_exponents`.
+        proxy_rest: `proxy_ratio` without the sinks.
+        tail_rest: `tail_exponents` without them.
         correlation: `autocorrelation`, up to a quarter of the fewest tokens.
         independent: `independent_share`.
         early: `band_weights` from the start of the text.
@@ -50,6 +52,8 @@ class Reading:
     variance: Array
     proxy: Array
     tail: Array
+    proxy_rest: Array
+    tail_rest: Array
     correlation: Array
     independent: Array
     early: tuple[Array, Array]
@@ -63,8 +67,9 @@ def read(
     value: Float[Tensor, "n v"],
     prefixes: Prefixes,
     law: Logits,
-) -> Iterator[Reading]:
-    """Yield what a group of heads makes of each query, one after the other.
+    sinks: Int64[Tensor, " s"],
+) -> list[Reading]:
+    """Return what a group of heads makes of each query, one after the other.
 
     Args:
         query: The queries of the heads that read one key/value head.
@@ -72,6 +77,7 @@ def read(
         value: Its values.
         prefixes: The query positions to read, and what each sees.
         law: How a query and a key become a logit.
+        sinks: The tokens that are none to `proxy_rest` and `tail_rest`.
     """
     low, high = int(prefixes.first.min()), int(prefixes.final.max()) + 1
     values = value[low:high].double().cpu().numpy()
@@ -80,43 +86,92 @@ def read(
     shape = (len(query), len(prefixes.positions))
     every = block(slice(None))[0].reshape(*shape, -1).cpu().numpy()
     references = block.reference[0].reshape(shape).cpu().numpy()
-    sizes = prefixes.sizes.tolist()
-    halvings = len(shorter_lengths(min(sizes)))
+    sizes = prefixes.sizes.numpy()
+    halvings = len(shorter_lengths(int(sizes.min())))
     edges = band_edges(prefixes.n)
-    for index, (position, first, end) in enumerate(
-        zip(
-            prefixes.positions.tolist(),
-            prefixes.first.tolist(),
-            (prefixes.final + 1).tolist(),
-            strict=True,
-        )
+    others = np.ones(high - low, bool)
+    others[sinks[(sinks >= low) & (sinks < high)].cpu().numpy() - low] = False
+    centred_rows, remaining = [], []
+    spans = list(
+        zip(prefixes.first.tolist(), (prefixes.final + 1).tolist(), strict=True)
+    )
+    for index, (first, end) in enumerate(spans):
+        here = every[:, index, first - low : end - low]
+        centred_rows.append(here - here.mean(-1, keepdims=True))
+        rest = here[:, others[first - low : end - low]]
+        remaining.append(rest - rest.mean(-1, keepdims=True) if rest.size else rest)
+    standard, variances = _standardised(centred_rows, references)
+    shapes = _shapes(standard)
+    shapes_rest = _shapes(_standardised(remaining, references)[0])
+    steps = np.full(shape[0] * shape[1], MULTIPLES[0])
+    padded, repeated = _stacked(centred_rows)
+    growth = log_means(padded, steps, len(MULTIPLES), repeated)
+    growth = growth.reshape(shape[1], shape[0], -1)
+    found = []
+    for index, (position, (first, end)) in enumerate(
+        zip(prefixes.positions.tolist(), spans, strict=True)
     ):
-        tokens = slice(first - low, end - low)
-        logits = every[:, index, tokens]
-        logits = logits - logits.mean(-1, keepdims=True)
-        variance = np.square(logits).mean(-1)
+        logits, variance = centred_rows[index], variances[index]
+        weights = np.exp(logits - logits.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        correlation = autocorrelation(logits, int(sizes.min()) // 4)
+        lengths = shorter_lengths(end - first)[-halvings:]
+        found.append(
+            Reading(
+                standard=standard[index],
+                log_mgf=growth[index],
+                variance=variance,
+                proxy=shapes[0][index],
+                tail=shapes[1][index],
+                proxy_rest=shapes_rest[0][index],
+                tail_rest=shapes_rest[1][index],
+                correlation=correlation,
+                independent=independent_share(
+                    correlation[:, : bandwidth(end - first) + 1], variance
+                ),
+                early=band_weights(weights, first, edges),
+                recent=band_weights(weights[:, ::-1], position + 1 - end, edges),
+                moved=doublings(logits, values[first - low : end - low], lengths),
+            )
+        )
+    return found
+
+
+def _standardised(
+    centred_rows: Sequence[Array], references: Array
+) -> tuple[list[Array], list[Array]]:
+    """Return centred logits over their standard deviation, and their variance."""
+    standard, variances = [], []
+    for index, logits in enumerate(centred_rows):
+        count = max(1, logits.shape[-1])
+        variance = np.square(logits).sum(-1) / count
         # what rounding leaves of a logit that does not vary is no variance
         scale = np.square(references[:, index]) + 1
         variance = np.where(variance > 1e-24 * scale, variance, 0)
         deviation = np.sqrt(np.where(variance > 0, variance, 1))[:, None]
-        standard = np.where(variance[:, None] > 0, logits / deviation, 0)
-        weights = np.exp(logits - logits.max(-1, keepdims=True))
-        weights /= weights.sum(-1, keepdims=True)
-        correlation = autocorrelation(logits, min(sizes) // 4)
-        lengths = shorter_lengths(end - first)[-halvings:]
-        yield Reading(
-            standard=standard,
-            log_mgf=log_means(
-                logits, np.full(len(logits), MULTIPLES[0]), len(MULTIPLES)
-            ),
-            variance=variance,
-            proxy=proxy_ratio(standard),
-            tail=tail_exponents(standard),
-            correlation=correlation,
-            independent=independent_share(
-                correlation[:, : bandwidth(end - first) + 1], variance
-            ),
-            early=band_weights(weights, first, edges),
-            recent=band_weights(weights[:, ::-1], position + 1 - end, edges),
-            moved=doublings(logits, values[tokens], lengths),
-        )
+        standard.append(np.where(variance[:, None] > 0, logits / deviation, 0))
+        variances.append(variance)
+    return standard, variances
+
+
+def _shapes(standard: Sequence[Array]) -> tuple[Array, Array]:
+    """Return `proxy_ratio` and `tail_exponents` of each query and head."""
+    rows, sizes = _stacked(standard)
+    if sizes.min() == 0:
+        nothing = np.full((len(standard), len(standard[0])), np.nan)
+        return nothing, nothing
+    shape = len(standard), -1
+    return (
+        proxy_ratio(rows, sizes).reshape(shape),
+        tail_exponents(rows, sizes).reshape(shape),
+    )
+
+
+def _stacked(queries: Sequence[Array]) -> tuple[Array, NDArray[np.int64]]:
+    """Return the rows of all queries one below the other, zeros behind short ones."""
+    sizes = np.array([logits.shape[-1] for logits in queries])
+    heads = len(queries[0])
+    rows = np.zeros((len(queries), heads, max(1, int(sizes.max()))))
+    for row, logits in zip(rows, queries, strict=True):
+        row[:, : logits.shape[-1]] = logits
+    return rows.reshape(len(queries) * heads, -1), np.repeat(sizes, heads)

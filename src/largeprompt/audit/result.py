@@ -4,8 +4,6 @@ import dataclasses
 import hashlib
 import importlib.util
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -14,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from largeprompt.audit.columns import SCHEMA
-from largeprompt.audit.files import written_to
+from largeprompt.audit.directory import write_directory
 from largeprompt.audit.notebook import as_html
 from largeprompt.audit.overview import overview
 from largeprompt.audit.profiles import PROFILE_SCHEMA
@@ -103,11 +101,8 @@ class AuditResult:
     def save(self, directory: Path | str, *, overwrite: bool = False) -> None:
         """Write `heads.parquet` and `manifest.json`, whole or not at all.
 
-        So is `profiles.parquet` where there are profiles. The files are written to a
-        temporary directory beside `directory`, which is then renamed; in an existing
-        directory they are moved in one after the other, the manifest last. It holds
-        the hashes of the tables, so that an interruption in between is noticed by
-        `load`.
+        So is `profiles.parquet` where there are profiles; see
+        `audit.directory.write_directory`.
 
         Args:
             directory: Where to; created when missing, other files in it are kept.
@@ -118,17 +113,27 @@ class AuditResult:
                 written to.
         """
         directory = Path(directory)
-        if directory.exists() and not directory.is_dir():
-            raise ResultError(f"{directory} is a file; an audit is a directory")
-        names = (HEADS, PROFILES, MANIFEST)
-        in_the_way = [name for name in names if (directory / name).exists()]
-        if in_the_way and not overwrite:
-            raise ResultError(
-                f"{directory} already holds {' and '.join(in_the_way)}; "
-                "choose another directory or ask to overwrite"
-            )
-        with written_to(directory):
-            self._write_whole(directory)
+        write_directory(directory, self.files(), overwrite=overwrite)
+        if self.profiles is None:
+            (directory / PROFILES).unlink(missing_ok=True)  # of the audit replaced
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the audit by name, the manifest last.
+
+        It holds the hashes of the tables, so that files that do not belong together
+        are noticed by `load`.
+        """
+        contents: dict[str, bytes] = {}
+        manifest = dict(self.manifest)
+        for name, table in ((HEADS, self.heads), (PROFILES, self.profiles)):
+            if table is not None:
+                sink = pa.BufferOutputStream()
+                pq.write_table(table, sink)
+                contents[name] = sink.getvalue().to_pybytes()
+                digest = hashlib.sha256(contents[name]).hexdigest()
+                manifest[f"{name.removesuffix('.parquet')}_sha256"] = digest
+        text = json.dumps(manifest, indent=2) + "\n"
+        return {**contents, MANIFEST: text.encode()}
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
@@ -144,37 +149,10 @@ class AuditResult:
         digest = manifest.pop("profiles_sha256", None)
         curves = digest and _read_whole(directory / PROFILES, digest)
         try:
-            profiles = pq.read_table(pa.BufferReader(curves)) if curves else None
-            return cls(pq.read_table(pa.BufferReader(heads)), manifest, profiles)
+            profiles = _completed(curves, PROFILE_SCHEMA) if curves else None
+            return cls(_completed(heads, SCHEMA), manifest, profiles)
         except (pa.ArrowInvalid, ValueError) as error:
             raise ResultError(f"{directory} is no audit: {error}") from error
-
-    def _write_whole(self, directory: Path) -> None:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=directory.parent, prefix=f".{directory.name}."
-        ) as scratch:
-            whole = Path(scratch) / directory.name
-            whole.mkdir()
-            self._write(whole)
-            if directory.exists():
-                for name in (HEADS, PROFILES, MANIFEST):
-                    if (whole / name).exists():
-                        os.replace(whole / name, directory / name)
-                    else:
-                        (directory / name).unlink(missing_ok=True)
-            else:
-                whole.rename(directory)
-
-    def _write(self, directory: Path) -> None:
-        manifest = dict(self.manifest)
-        for name, table in ((HEADS, self.heads), (PROFILES, self.profiles)):
-            if table is not None:
-                pq.write_table(table, directory / name)
-                digest = hashlib.sha256((directory / name).read_bytes()).hexdigest()
-                manifest[f"{name.removesuffix('.parquet')}_sha256"] = digest
-        text = json.dumps(manifest, indent=2)
-        (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
 def load_audit(directory: Path | str) -> AuditResult:
@@ -185,6 +163,19 @@ def load_audit(directory: Path | str) -> AuditResult:
             belong together.
     """
     return AuditResult.load(directory)
+
+
+def _completed(content: bytes, schema: pa.Schema) -> pa.Table:
+    """Return a table; what an earlier version did not measure is null."""
+    table = pq.read_table(pa.BufferReader(content))
+    if not set(table.schema.names) <= set(schema.names):
+        return table  # refused with its columns named
+    for field in schema:
+        if field.nullable and field.name not in table.schema.names:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    if set(table.schema.names) != set(schema.names):
+        return table
+    return table.select(schema.names)
 
 
 def _read_whole(path: Path, digest: str | None) -> bytes:

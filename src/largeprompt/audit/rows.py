@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from largeprompt.audit.curves import HeadCurves
 from largeprompt.audit.intervals import median_interval
-from largeprompt.audit.prediction import predicted_held_out, tokens_needed
+from largeprompt.audit.prediction import held_out_mean_square, tokens_needed
 from largeprompt.audit.prefixes import Prefixes
-from largeprompt.audit.statistics import QueryStatistics
+from largeprompt.audit.statistics import QueryStatistics, concatenate
 from largeprompt.audit.surface import LawSurface
 from largeprompt.audit.verdict import Evidence, failed_assumption, verdict
 from largeprompt.laws.phases import phase
@@ -19,9 +20,26 @@ from largeprompt.laws.phases import phase
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
+FEWEST = 2  # even tokens, and odd ones, that a head without its sinks must read
+WITHOUT_SINKS = (
+    "logit_variance",
+    "logit_kurtosis",
+    "ess",
+    "ess_law",
+    "max_weight",
+    "output_rms",
+    "linear_error_in_sample",
+    "linear_error_kept",
+    "limit_error_held_out",
+    "limit_error_law",
+)
+JUDGED = ("phase", "tokens_needed", "verdict", "failed_assumption")
+"""The columns that are there a second time, of the tokens that are no sinks."""
+
 
 def head_rows(
     statistics: QueryStatistics,
+    rest: QueryStatistics,
     curves: Sequence[HeadCurves],
     prefixes: Prefixes,
     law: LawSurface,
@@ -37,6 +55,7 @@ def head_rows(
 
     Args:
         statistics: What was measured.
+        rest: The same without the sinks.
         curves: The curves of each query head measured.
         prefixes: At which positions, and what each sees.
         law: The exact law of Gaussian tokens.
@@ -47,31 +66,21 @@ def head_rows(
         text: The name of the text.
         parity_errors: One a head, or None where there is no model to compare with.
     """
-    columns = _columns(statistics, prefixes, law)
-    needed = tokens_needed(
+    seen = np.full(len(heads), prefixes.effective_n)
+    left_out = np.array([int(each.columns["sinks"]) for each in curves])
+    both = _columns(
+        concatenate([statistics, rest], dim=0),
+        np.concatenate([seen, seen - left_out]),
         law,
-        columns["logit_variance"],
-        np.median(statistics.response.numpy(), -1),
-        np.median(statistics.value_variance.numpy(), -1),
-        eps**2 * np.median(_square_norms(statistics), -1),
+        eps,
     )
+    columns = {name: column[: len(heads)] for name, column in both.items()}
+    others = {name: column[len(heads) :] for name, column in both.items()}
+    fewest = torch.minimum(rest.attended, rest.moments).amin(-1)
     rows = []
     for index, head in enumerate(heads):
-        measured = {name: float(column[index]) for name, column in columns.items()}
-        tokens = None if math.isnan(needed[index]) else float(needed[index])
-        evidence = Evidence(
-            effective_n=prefixes.effective_n,
-            eps=eps,
-            phase=phase(prefixes.effective_n, measured["logit_variance"]),
-            logit_variance=measured["logit_variance"],
-            logit_kurtosis=measured["logit_kurtosis"],
-            ess=measured["ess"],
-            in_sample=measured["linear_error_in_sample"],
-            kept=measured["linear_error_kept"],
-            held_out=measured["limit_error_held_out"],
-            law=measured["limit_error_law"],
-            tokens_needed=tokens,
-        )
+        own = {name: float(column[index]) for name, column in columns.items()}
+        evidence = _evidence(own, prefixes.effective_n, eps)
         rows.append(
             {
                 "text": text,
@@ -82,34 +91,89 @@ def head_rows(
                 "effective_n": prefixes.effective_n,
                 "window": prefixes.window,
                 "queries": len(prefixes.positions),
-                **measured,
-                **_spreads(statistics, index, measured["output_rms"]),
+                **own,
+                **_spreads(statistics, index, own["output_rms"]),
                 **{name: _number(x) for name, x in curves[index].columns.items()},
+                "sinks": int(left_out[index]),
                 "curves": curves[index].curves,
-                "phase": str(evidence.phase),
-                "tokens_needed": tokens,
-                "verdict": verdict(evidence),
-                "failed_assumption": str(failed_assumption(evidence)),
+                **_judged(own, evidence),
+                **_without_sinks(
+                    {name: float(column[index]) for name, column in others.items()},
+                    int(seen[index] - left_out[index]),
+                    eps,
+                    enough=bool(fewest[index] >= FEWEST),
+                ),
+                "left_out_share": float(rest.sink_share[index].mean()),
                 "parity_error": parity_errors[index] if parity_errors else None,
             }
         )
     return rows
 
 
+def _judged(own: dict[str, float], evidence: Evidence) -> Row:
+    """Return what is said of a head."""
+    return {
+        "phase": str(evidence.phase),
+        "tokens_needed": _number(own["tokens_needed"]),
+        "verdict": verdict(evidence),
+        "failed_assumption": str(failed_assumption(evidence)),
+    }
+
+
+def _without_sinks(
+    own: dict[str, float], effective_n: int, eps: float, *, enough: bool
+) -> Row:
+    """Return a head's numbers without its sinks; None where too few tokens are left."""
+    told = {name: own[name] for name in WITHOUT_SINKS}
+    row: Row = dict.fromkeys((*told, *JUDGED))
+    if enough and all(math.isfinite(x) for x in told.values()):
+        row = told | _judged(own, _evidence(own, effective_n, eps))
+    return {f"{name}_without_sinks": value for name, value in row.items()}
+
+
+def _evidence(own: dict[str, float], effective_n: int, eps: float) -> Evidence:
+    return Evidence(
+        effective_n=effective_n,
+        eps=eps,
+        phase=phase(effective_n, own["logit_variance"]),
+        logit_variance=own["logit_variance"],
+        logit_kurtosis=own["logit_kurtosis"],
+        ess=own["ess"],
+        in_sample=own["linear_error_in_sample"],
+        kept=own["linear_error_kept"],
+        held_out=own["limit_error_held_out"],
+        law=own["limit_error_law"],
+        tokens_needed=_number(own["tokens_needed"]),
+    )
+
+
 def _columns(
-    statistics: QueryStatistics, prefixes: Prefixes, law: LawSurface
+    statistics: QueryStatistics,
+    effective_n: NDArray[np.int64],
+    law: LawSurface,
+    eps: float,
 ) -> dict[str, Array]:
     """Return the numeric columns, one value a head: summaries over the queries."""
-    logit_variance = statistics.logit_variance.numpy()
+    logit_variance, response, value_variance, attended, moments = (
+        getattr(statistics, name).numpy()
+        for name in (
+            "logit_variance",
+            "response",
+            "value_variance",
+            "attended",
+            "moments",
+        )
+    )
     median = np.median(logit_variance, -1)
     low, high = np.quantile(logit_variance, [0.1, 0.9], axis=-1)
-    rms = np.sqrt(_square_norms(statistics).mean(-1))
-    predicted = predicted_held_out(
-        law,
-        prefixes,
-        logit_variance,
-        statistics.response.numpy(),
-        statistics.value_variance.numpy(),
+    squares = _square_norms(statistics)
+    rms = np.sqrt(squares.mean(-1))
+    # a query that sees no even or no odd token has no error, and the law none for it
+    predicted = held_out_mean_square(
+        law(np.maximum(attended, 1), logit_variance),
+        np.maximum(moments, 1),
+        response,
+        value_variance,
     )
     return {
         "logit_variance": median,
@@ -117,7 +181,7 @@ def _columns(
         "logit_variance_high": high,
         "logit_kurtosis": np.median(statistics.logit_kurtosis.numpy(), -1),
         "ess": np.median(1 / statistics.inverse_ess.numpy(), -1),
-        "ess_law": law(prefixes.effective_n, median).ess,
+        "ess_law": law(np.maximum(effective_n, 1), median).ess,
         "entropy": np.median(statistics.entropy.numpy(), -1),
         "max_weight": np.median(statistics.max_weight.numpy(), -1),
         "max_logit": statistics.max_logit.numpy().max(-1),
@@ -127,6 +191,13 @@ def _columns(
         "linear_error_kept": _relative(statistics.kept.numpy(), rms),
         "limit_error_held_out": _relative(statistics.held_out.numpy(), rms),
         "limit_error_law": _relative(predicted, rms),
+        "tokens_needed": tokens_needed(
+            law,
+            median,
+            np.median(response, -1),
+            np.median(value_variance, -1),
+            eps**2 * np.median(squares, -1),
+        ),
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import final
 
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from largeprompt.audit.limits import merge
@@ -39,6 +39,8 @@ class QueryStatistics:
         max_weight: $\max_j w_j$.
         max_logit: $\max_j \ell_j$.
         sink_share: The weight on the first `FIRST` tokens of the text.
+        attended: The number of even tokens.
+        moments: The number of odd ones.
         response: $\|\mathrm{Cov}(v, k) q\|^2$.
         value_variance: $\mathrm{tr}\,\mathrm{Cov}(v)$.
         in_sample: Squared error of the linear limit with the prefix's own moments.
@@ -55,6 +57,8 @@ class QueryStatistics:
     max_weight: PerQuery
     max_logit: PerQuery
     sink_share: PerQuery
+    attended: PerQuery
+    moments: PerQuery
     response: PerQuery
     value_variance: PerQuery
     in_sample: PerQuery
@@ -84,18 +88,70 @@ def query_statistics(
         scale: Factor of the inner products; logits are `scale * q.k`.
         softcap: $c$ where the logits are $c \tanh(\text{scale}\, q \cdot k / c)$.
     """
+    law = Logits(scale, softcap)
     prefixes = prefixes.to(query.device)
+    return concatenate(
+        [
+            _head(q, k, v, prefixes, law, None)[0]
+            for q, k, v in _head_groups(query, key, value, prefixes)
+        ],
+        dim=0,
+    )
+
+
+def with_and_without(
+    query: Float[Tensor, "h n k"],
+    key: Float[Tensor, "hkv n k"],
+    value: Float[Tensor, "hkv n v"],
+    prefixes: Prefixes,
+    left_out: Sequence[Int64[Tensor, " s"]],
+    law: Logits,
+) -> tuple[QueryStatistics, QueryStatistics]:
+    """Return the statistics of a layer, and those of the same heads less some tokens.
+
+    The tokens left out are none to the second: its queries attend to the others alone,
+    and its limits have the moments of the others. There, `sink_share` is the weight
+    that all tokens left out have in the first. NaN where no even token remains.
+
+    Args:
+        query: As in `query_statistics`.
+        key: As there.
+        value: As there.
+        prefixes: As there.
+        left_out: Tokens to leave out, for each key/value head.
+        law: How a query and a key become a logit.
+    """
+    prefixes = prefixes.to(query.device)
+    group = len(query) // len(key)
+    found = [
+        _head(
+            query[kv * group : (kv + 1) * group],
+            key[kv : kv + 1],
+            value[kv : kv + 1],
+            prefixes,
+            law,
+            tokens,
+        )
+        for kv, tokens in enumerate(left_out)
+    ]
+    every, rest = zip(*found, strict=True)
+    return concatenate(every, dim=0), concatenate(rest, dim=0)
+
+
+def _head(
+    query: Float[Tensor, "h n k"],
+    key: Float[Tensor, "hkv n k"],
+    value: Float[Tensor, "hkv n v"],
+    prefixes: Prefixes,
+    law: Logits,
+    left_out: Int64[Tensor, " s"] | None,
+) -> tuple[QueryStatistics, ...]:
+    """Return the statistics of some heads, block by block: with and without a few."""
     blocks = [
-        prefixes.rows(start, start + BLOCK)
+        _block(query, key, value, prefixes.rows(start, start + BLOCK), law, left_out)
         for start in range(0, len(prefixes.positions), BLOCK)
     ]
-    heads = [
-        concatenate(
-            [_block(q, k, v, block, Logits(scale, softcap)) for block in blocks], dim=1
-        )
-        for q, k, v in _head_groups(query, key, value, prefixes)
-    ]
-    return concatenate(heads, dim=0)
+    return tuple(concatenate(each, dim=1) for each in zip(*blocks, strict=True))
 
 
 def _head_groups(
@@ -123,19 +179,33 @@ def _block(
     value: Float[Tensor, "hkv n v"],
     prefixes: Prefixes,
     law: Logits,
-) -> QueryStatistics:
+    left_out: Int64[Tensor, " s"] | None,
+) -> tuple[QueryStatistics, ...]:
     low = int(prefixes.first.min())
     high = int(prefixes.final.max()) + 1
     heads = len(key)
     queries = query[:, prefixes.positions].double()
     grouped = queries.reshape(heads, -1, query.shape[-1])  # hkv x (g m) x k
     block = centred(grouped, key[:, low:high].double(), law)
-    found = parts(block, value[:, low:high].double(), prefixes, low, ELEMENTS)
-    return _answered(found, len(query), block.reference)
+    values = value[:, low:high].double()
+    rest, apart = parts(block, values, prefixes, low, ELEMENTS, left_out)
+    if apart is None:
+        share = (rest.first_log_mass - rest.everything.log_mass).exp()
+        return (_answered(rest, len(query), block.reference, share),)
+    every = rest + apart
+    total = every.everything.log_mass
+    shares = (every.first_log_mass - total, apart.everything.log_mass - total)
+    return tuple(
+        _answered(found, len(query), block.reference, share.exp())
+        for found, share in zip((every, rest), shares, strict=True)
+    )
 
 
 def _answered(
-    found: Parts, heads: int, reference: Float64[Tensor, "hkv r"]
+    found: Parts,
+    heads: int,
+    reference: Float64[Tensor, "hkv r"],
+    sink_share: Float64[Tensor, "hkv r"],
 ) -> QueryStatistics:
     own = found.everything
     exact, moments = own.attention(), own.moments()
@@ -148,7 +218,9 @@ def _answered(
         "entropy": own.log_mass - own.mass_logit / own.mass,
         "max_weight": 1 / own.mass,
         "max_logit": own.top + reference,
-        "sink_share": (found.first_log_mass - own.log_mass).exp(),
+        "sink_share": sink_share,
+        "attended": found.even.count,
+        "moments": found.odd.count,
         "response": _square_norm(moments.shift),
         "value_variance": own.value_variance,
         "in_sample": _square_norm(moments.limit().output - exact.output),

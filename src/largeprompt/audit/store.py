@@ -6,7 +6,6 @@ at all; `key.json` says which audit the blocks belong to.
 
 import dataclasses
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Self, final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from largeprompt.audit.files import written_to
+from largeprompt.audit.files import write_whole, written_to
 from largeprompt.audit.rows import Row
 from largeprompt.audit.tables import ROW_SCHEMA
 from largeprompt.errors import ResultError
@@ -78,14 +77,12 @@ class Blocks:
         Raises:
             ResultError: The directory cannot be written to.
         """
-        with written_to(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            if not (self.directory / KEY).exists():
-                _replace(self.directory / KEY, self.key.encode())
-            sink = pa.BufferOutputStream()
-            pq.write_table(pa.Table.from_pylist(rows, ROW_SCHEMA), sink)
-            path = self.directory / f"{name}.parquet"
-            _replace(path, sink.getvalue().to_pybytes())
+        if not (self.directory / KEY).exists():
+            write_whole(self.directory / KEY, self.key.encode())
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(rows, ROW_SCHEMA), sink)
+        path = self.directory / f"{name}.parquet"
+        write_whole(path, sink.getvalue().to_pybytes())
 
 
 def drop(directory: Path) -> None:
@@ -97,9 +94,3 @@ def drop(directory: Path) -> None:
     if directory.exists():
         with written_to(directory):
             shutil.rmtree(directory)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(content)
-    os.replace(beside, path)

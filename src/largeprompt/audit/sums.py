@@ -7,6 +7,7 @@ largest logit of their set along.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Self, final
 
 import torch
@@ -106,6 +107,42 @@ class TokenSums:
         r"""$\mathrm{tr}\,\mathrm{Cov}(v)$."""
         mean = self.value / self.count[..., None]
         return (self.square / self.count - mean.square().sum(-1)).clamp_min(0)
+
+
+NAMES = [field.name for field in dataclasses.fields(TokenSums)]
+VECTORS = {"value", "product", "mass_value"}
+
+
+def sums_of_sets(
+    logits: Float64[Tensor, "h m n"],
+    value: Float64[Tensor, "h n v"],
+    sets: Sequence[Bool[Tensor, "q n"]],
+) -> list[TokenSums]:
+    """Return the sums over several sets of the same tokens, computed together.
+
+    Args:
+        logits: As in `token_sums`.
+        value: As there.
+        sets: Which tokens belong to each set, for each query.
+    """
+    rows = logits.shape[1]
+    group = rows // len(sets[0])
+    members = torch.cat([chosen.repeat(group, 1) for chosen in sets])
+    found = token_sums(logits.repeat(1, len(sets), 1), value, members)
+    pieces = []
+    for index in range(len(sets)):
+        mine = slice(index * rows, (index + 1) * rows)
+        pieces.append(
+            TokenSums(
+                **{
+                    name: getattr(found, name)[..., mine, :]
+                    if name in VECTORS
+                    else getattr(found, name)[..., mine]
+                    for name in NAMES
+                }
+            )
+        )
+    return pieces
 
 
 def token_sums(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from largeprompt.cli.arguments import wrong_arguments
+from largeprompt.cli.options import Model, Out, Text, Tokens
 
 if TYPE_CHECKING:
     from largeprompt.hf.ablation import Ablation
@@ -13,11 +14,8 @@ if TYPE_CHECKING:
 
 
 def ablate(
-    model: Annotated[
-        str,
-        typer.Argument(help="smollm2 (embedded), a folder, a GGUF file, or a hub id."),
-    ],
-    out: Annotated[Path, typer.Option(help="Directory for the result.")],
+    model: Model,
+    out: Out,
     heads: Annotated[
         list[str] | None,
         typer.Option(
@@ -27,10 +25,8 @@ def ablate(
             "linear-ones]"
         ),
     ] = None,
-    text: Annotated[
-        str, typer.Option(help="prose, code, or a text file in UTF-8.")
-    ] = "prose",
-    tokens: Annotated[int, typer.Option(help="Length of the text, in tokens.")] = 1024,
+    text: Text = "prose",
+    tokens: Tokens = 1024,
     keep_sinks: Annotated[int, typer.Option(help="First tokens that stay exact.")] = 4,
     keep_window: Annotated[
         int, typer.Option(help="Most recent tokens that stay exact.")

@@ -3,8 +3,7 @@
 import shutil
 from pathlib import Path
 
-from largeprompt.audit.files import check_writable
-from largeprompt.experiments.directory import check_directory, write_directory
+from largeprompt.audit.directory import check_directory, write_directory
 from largeprompt.hf.ablation_result import FILES, AblationResult
 from largeprompt.report.ablation_figure import ablation_figure
 
@@ -23,7 +22,6 @@ def check_free(directory: Path, *, overwrite: bool) -> None:
         ResultError: It is a file, cannot be written to, or results are in the way.
     """
     check_directory(directory, [*FIGURES, *FILES], overwrite=overwrite)
-    check_writable(directory)
 
 
 def write(result: AblationResult, directory: Path, *, overwrite: bool) -> None:

@@ -3,18 +3,22 @@
 Heavy imports live inside commands, so that `--help` and `plan` answer at once.
 """
 
+import io
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 import largeprompt
 from largeprompt.cli.ablate import ablate
+from largeprompt.cli.arguments import printable
 from largeprompt.cli.audit import audit
 from largeprompt.cli.compare import compare
 from largeprompt.cli.compress_eval import compress_eval
 from largeprompt.cli.concentration import concentration
 from largeprompt.cli.depth import depth
+from largeprompt.cli.doctor import doctor
+from largeprompt.cli.extras import extra_of
 from largeprompt.cli.figures import figures
 from largeprompt.cli.plan import plan
 from largeprompt.cli.reproduce import reproduce
@@ -39,6 +43,7 @@ app.command()(reproduce)
 app.command()(sweep)
 app.command()(status)
 app.command()(figures)
+app.command()(doctor)
 
 
 def _print_version(wanted: bool) -> None:
@@ -62,14 +67,28 @@ def options(
     """Softmax attention over a long prompt: audit, plan, experiment."""
 
 
-def main() -> None:
-    """Run the command line and exit with its status.
-
-    Status 1 is a failure the user can act on, said in one line; 2 a wrong argument; 130
-    an interruption.
-    """
+def run() -> None:
+    """Run a command; what the world outside refuses becomes one line and status 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # names of files may hold bytes that are no text, and terminals no ε
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except LargePromptError as error:
-        typer.echo(f"largeprompt: {error}", err=True)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:
+        about = f"{error.filename}: " if error.filename else ""
+        _fail(f"{about}{error.strerror or error}")
+    except MemoryError:
+        _fail("out of memory: ask for less at a time")
+    except ModuleNotFoundError as error:
+        extra = extra_of(error.name or "")
+        if extra is None:
+            raise
+        _fail(f"{error.name} is not installed; pip install 'largeprompt[{extra}]'")
+
+
+def _fail(reason: str) -> NoReturn:
+    typer.echo(f"largeprompt: {printable(reason)}", err=True)
+    sys.exit(1)

@@ -11,8 +11,13 @@ def wrong_arguments() -> Iterator[None]:
     """Turn a refusal of a value inside into a usage error, exit status 2."""
     try:
         yield
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(printable(str(error))) from error
+
+
+def printable(text: str) -> str:
+    """Return a text without what moves a terminal's cursor or changes its colours."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def read_lengths(text: str) -> list[int]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from largeprompt.audit import AuditResult
 
 GIBI = 2**30
+SUFFIXES = (".png", ".svg", ".pdf")
 UNFINISHED = "unfinished"  # in the output directory: layers done so far
 
 
@@ -73,6 +74,12 @@ def audit(
         bool,
         typer.Option("--both-ways", help="Arrays only: tokens see later ones too."),
     ] = False,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory for figures: .png, .svg and .pdf, and the numbers as .csv."
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an audit that is in --out.")
     ] = False,
@@ -84,6 +91,7 @@ def audit(
     the same command is given again.
     """
     from largeprompt.audit import Question
+    from largeprompt.audit.directory import write_directory
     from largeprompt.audit.files import check_writable
     from largeprompt.cli import audit_run
 
@@ -96,11 +104,13 @@ def audit(
             read_numbers(heads, "heads"),
             seed,
         )
+    check_writable(out)
+    if figures is not None:
+        check_writable(figures)
     if not overwrite and (out / "manifest.json").exists():
         raise ResultError(
             f"{out} already holds an audit; add --overwrite to replace it"
         )
-    check_writable(out)
     if model.endswith(".safetensors"):
         result = audit_run.of_arrays(model, question, window, causal=not both_ways)
     else:
@@ -118,26 +128,45 @@ def audit(
             unfinished=out / UNFINISHED,
             overwrite=overwrite,
         )
-    _report(result, out)
-    result.save(out, overwrite=overwrite)
+    pages = _pages(result)
+    write_directory(out, pages | result.files(), overwrite=overwrite)
     audit_run.finish(out / UNFINISHED)
+    _tell(result, [out / name for name in pages])
+    if figures is not None:
+        _draw(out, figures)
 
 
-def _report(result: "AuditResult", out: Path) -> None:
-    """Write a report for each text, and print its summary and where it is."""
-    from largeprompt.report import write_report
+def _pages(result: "AuditResult") -> dict[str, bytes]:
+    """Return a report for each text, by the name of its file."""
+    from largeprompt.report.page import render_page
+
+    several = len(result.texts) > 1
+    return {
+        f"report-{number}.html" if several else "report.html": render_page(
+            result.only(text), result
+        ).encode()
+        for number, text in enumerate(result.texts, 1)
+    }
+
+
+def _draw(out: Path, figures: Path) -> None:
+    """Draw the figures of the audit that was saved, and say which there are."""
+    from largeprompt.cli.saved_figures import drawn
+
+    for path in drawn(out, figures, {}, SUFFIXES):
+        typer.echo(path)
+
+
+def _tell(result: "AuditResult", pages: list[Path]) -> None:
+    """Print the summary of each text and where its report is."""
     from largeprompt.report.records import records
     from largeprompt.report.words import summarise
 
-    for number, text in enumerate(result.texts, 1):
+    for text, path in zip(result.texts, pages, strict=True):
         one = result.only(text)
-        path = out / (
-            "report.html" if len(result.texts) == 1 else f"report-{number}.html"
-        )
-        write_report(one, path)
         if len(result.texts) > 1:
             typer.echo(f"{text}:")
-        summary = summarise(one, records(one))
+        summary = summarise(one, records(one), result)
         for line in (*summary.headline, *summary.findings, *summary.advice):
             typer.echo(line)
         typer.echo(f"report: {path}")

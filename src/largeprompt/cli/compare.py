@@ -21,8 +21,7 @@ def compare(
     each other are refused; whatever else differs is said.
     """
     from largeprompt.audit import compare_audits, load_audit
-    from largeprompt.audit.files import check_writable
-    from largeprompt.experiments.directory import check_directory, write_directory
+    from largeprompt.audit.directory import check_directory, write_directory
     from largeprompt.report.comparison_page import comparison_page
     from largeprompt.report.comparison_words import summarise_change, told_differences
 
@@ -34,7 +33,6 @@ def compare(
     ]
     files = comparison.files()
     check_directory(out, [*names, *files], overwrite=overwrite)
-    check_writable(out)
     pages = {
         name: comparison_page(comparison.only(text)).encode()
         for name, text in zip(names, texts, strict=True)

@@ -8,6 +8,7 @@ import typer
 from largeprompt.cli.arguments import wrong_arguments
 from largeprompt.cli.compress_eval_arguments import read_names, read_shares
 from largeprompt.cli.compress_eval_files import cells_beside, check_free, write
+from largeprompt.cli.options import Model, Out
 
 if TYPE_CHECKING:
     from largeprompt.hf.evaluation_plan import EvaluationPlan
@@ -15,11 +16,8 @@ if TYPE_CHECKING:
 
 
 def compress_eval(
-    model: Annotated[
-        str,
-        typer.Argument(help="smollm2 (embedded), a folder, a GGUF file, or a hub id."),
-    ],
-    out: Annotated[Path, typer.Option(help="Directory for the result.")],
+    model: Model,
+    out: Out,
     text: Annotated[
         list[str] | None,
         typer.Option(help="prose, code, or a text file in UTF-8; may be repeated."),

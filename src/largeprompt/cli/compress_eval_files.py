@@ -4,8 +4,6 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from largeprompt.experiments.directory import check_directory, write_directory
-
 if TYPE_CHECKING:
     from largeprompt.hf.evaluation_result import CompressionResult
 
@@ -27,13 +25,16 @@ def check_free(directory: Path, *, overwrite: bool) -> None:
     """Refuse a directory that holds results, before any work is done.
 
     Raises:
-        ResultError: It is a file, or results are in the way.
+        ResultError: It is a file, cannot be written to, or results are in the way.
     """
+    from largeprompt.audit.directory import check_directory
+
     check_directory(directory, FILES, overwrite=overwrite)
 
 
 def write(result: "CompressionResult", directory: Path, *, overwrite: bool) -> None:
     """Write all files of an evaluation or none, then forget the kept cells."""
+    from largeprompt.audit.directory import write_directory
     from largeprompt.report.compression_page import compression_page
 
     page = compression_page(result)

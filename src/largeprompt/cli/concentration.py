@@ -108,6 +108,6 @@ def concentration(
             transient=True,
         )
         cells = [cell for group in groups for cell in group]
-    result = ConcentrationResult.of(experiment, cells, started)
+        result = ConcentrationResult.of(experiment, cells, started)
     write(result, out, overwrite=overwrite)
     typer.echo(in_words(result, out))

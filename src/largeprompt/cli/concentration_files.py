@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from largeprompt.audit.directory import check_directory, write_directory
 from largeprompt.experiments import ConcentrationResult
-from largeprompt.experiments.directory import check_directory, write_directory
 from largeprompt.experiments.result import FILES
 from largeprompt.report.concentration_figure import concentration_figure
 
@@ -14,7 +14,7 @@ def check_free(directory: Path, *, overwrite: bool) -> None:
     """Refuse a directory that holds results, before any work is done.
 
     Raises:
-        ResultError: It is a file, or results are in the way.
+        ResultError: It is a file, cannot be written to, or results are in the way.
     """
     check_directory(directory, [*FIGURES, *FILES], overwrite=overwrite)
 

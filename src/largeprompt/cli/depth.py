@@ -1,23 +1,18 @@
 """`largeprompt depth`: how Gaussian a model's tokens are, layer by layer."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from largeprompt.cli.arguments import wrong_arguments
+from largeprompt.cli.options import Model, Out, Text, Tokens
 
 
 def depth(
-    model: Annotated[
-        str,
-        typer.Argument(help="smollm2 (embedded), a folder, a GGUF file, or a hub id."),
-    ],
-    out: Annotated[Path, typer.Option(help="Directory for the result.")],
-    text: Annotated[
-        str, typer.Option(help="prose, code, or a text file in UTF-8.")
-    ] = "prose",
-    tokens: Annotated[int, typer.Option(help="Length of the text, in tokens.")] = 1024,
+    model: Model,
+    out: Out,
+    text: Text = "prose",
+    tokens: Tokens = 1024,
     directions: Annotated[
         int, typer.Option(help="Random directions that laws are projected on.")
     ] = 64,
@@ -37,8 +32,7 @@ def depth(
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
 
-    from largeprompt.audit.files import check_writable
-    from largeprompt.experiments.directory import check_directory, write_directory
+    from largeprompt.audit.directory import check_directory, write_directory
     from largeprompt.hf import load_model, load_text
     from largeprompt.hf.token_law import token_laws
     from largeprompt.hf.token_law_result import FILES
@@ -46,7 +40,6 @@ def depth(
 
     figures = {f"token_law{suffix}": suffix for suffix in (".svg", ".html")}
     check_directory(out, [*figures, *FILES], overwrite=overwrite)
-    check_writable(out)
     console = Console(stderr=True)
     reading = load_text(text)
     with console.status(f"loading {model}"):

@@ -36,10 +36,12 @@ def figures(
     are means over everything that is no column of the figure, bars their range. Beside
     each figure of an audit or a comparison its numbers are written as a .csv file.
     """
+    from largeprompt.audit.files import check_writable
     from largeprompt.cli.saved_figures import drawn
 
     columns = {"x": x, "y": y, "colour": colour, "panel": panel}
     suffixes = [f".{each.removeprefix('.')}" for each in suffix or ["svg", "png"]]
+    check_writable(out or directory)
     with wrong_arguments():
         for path in drawn(directory, out or directory, columns, suffixes):
             typer.echo(path)

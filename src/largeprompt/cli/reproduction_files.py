@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from largeprompt.experiments.directory import check_directory, write_directory
+from largeprompt.audit.directory import check_directory, write_directory
 from largeprompt.experiments.reproduction import PARTS
 from largeprompt.experiments.verdicts import Finding
 from largeprompt.report.paper_figures import paper_figure
@@ -25,7 +25,7 @@ def check_free(directory: Path, *, overwrite: bool) -> None:
     """Refuse a directory that holds results, before any work is done.
 
     Raises:
-        ResultError: It is a file, or results are in the way.
+        ResultError: It is a file, cannot be written to, or results are in the way.
     """
     figures = [f"{name}{suffix}" for name in PARTS for suffix in SUFFIXES]
     names = [*figures, *(f"{name}.parquet" for name in PARTS), VERDICTS, MANIFEST, PAGE]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from largeprompt.audit import AuditResult, Comparison
 from largeprompt.audit.comparison import TABLE as COMPARISON
+from largeprompt.audit.files import write_whole
 from largeprompt.errors import ResultError
 from largeprompt.experiments.result import TABLE, ConcentrationResult
 from largeprompt.experiments.sweep.catalogue import experiment_named
@@ -14,7 +15,6 @@ from largeprompt.experiments.sweep.gather import gathered
 from largeprompt.report.comparison_figure import TITLES, comparison_figure
 from largeprompt.report.concentration_figure import concentration_figure
 from largeprompt.report.figure import Figure, write_figure
-from largeprompt.report.files import write_whole
 from largeprompt.report.sweep_figure import sweep_figure
 
 DATA = ".csv"

@@ -6,6 +6,9 @@ from typing import Any
 
 from largeprompt.laws.spectrum import QueryLawSpectrum, ValueSpectrum
 
+LARGEST = 2**24
+"""Bytes of a file; a million eigenvalues have room."""
+
 KINDS = {
     frozenset({"value_eigenvalues"}): ValueSpectrum,
     frozenset({"value_eigenvalues", "shares"}): ValueSpectrum,
@@ -24,11 +27,21 @@ def read_spectrum(path: Path) -> ValueSpectrum | QueryLawSpectrum:
         ValueError: The file is no such spectrum.
     """
     try:
+        if (size := path.stat().st_size) > LARGEST:
+            raise ValueError(
+                f"a spectrum must be a file of at most {LARGEST:,} bytes; got {size:,}"
+            )
         text = path.read_text(encoding="utf-8")
         if path.suffix != ".json":
             return _from_columns(text)
         return _from_fields(json.loads(text))
-    except (UnicodeDecodeError, json.JSONDecodeError, TypeError) as error:
+    except (
+        OSError,
+        UnicodeDecodeError,
+        json.JSONDecodeError,
+        RecursionError,
+        TypeError,
+    ) as error:
         raise ValueError(f"{path} must hold a spectrum; got {error}") from error
 
 

@@ -108,6 +108,9 @@ class GivenHead(HeadSource):
                 "scale must be one number; "
                 f"got shape {tuple(tensors['scale'].shape)} in {path}"
             )
+        for name in (*MATRICES, "scale"):
+            if tensors[name].is_complex():
+                raise ValueError(f"{name} must be real numbers; got complex in {path}")
         key, query, value = (tensors[name].double() for name in MATRICES)
         head = Head(key, query, value, scale=float(tensors["scale"]))
         return cls(head, path.name, hashlib.sha256(content).hexdigest())

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from largeprompt.audit.files import write_whole, written_to
 from largeprompt.audit.manifest import peak_rss_bytes
 from largeprompt.experiments.paper_concentration import concentration
 from largeprompt.experiments.paper_endpoint import flow_endpoint
@@ -53,8 +54,12 @@ def reproduce(
         fast: Fewer draws, and one covariance in training.
         progress: Called with a part's name, how many of its steps are done, and their
             total.
+
+    Raises:
+        ResultError: The directory cannot be written to.
     """
-    kept.mkdir(parents=True, exist_ok=True)
+    with written_to(kept):
+        kept.mkdir(parents=True, exist_ok=True)
     run = json.dumps({"format": FORMAT, "fast": fast, "versions": versions()})
     for name, part in PARTS.items():
         progress(name, 0, 1)
@@ -72,10 +77,16 @@ def reproduce(
 
 
 def read_finding(path: Path, run: str) -> Finding | None:
-    """Return the finding that a run has kept, None if there is none of this run."""
+    """Return the finding that a run has kept, None if there is none of this run.
+
+    A file that is damaged is none.
+    """
     if not path.exists():
         return None
-    table = pq.read_table(path)
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid):
+        return None
     about = json.loads((table.schema.metadata or {}).get(b"largeprompt", b"{}"))
     if about.get("run") != run:
         return None
@@ -99,9 +110,9 @@ def _write_finding(finding: Finding, path: Path, run: str) -> None:
     }
     metadata = {"largeprompt": json.dumps(about)}
     table: pa.Table = finding.table.replace_schema_metadata(metadata)
-    whole = path.with_suffix(".part")
-    pq.write_table(table, whole)
-    os.replace(whole, path)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    write_whole(path, sink.getvalue().to_pybytes())
 
 
 def versions() -> dict[str, str]:

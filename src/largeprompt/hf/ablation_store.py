@@ -3,13 +3,12 @@
 import dataclasses
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from largeprompt.audit.files import written_to
+from largeprompt.audit.files import write_whole, written_to
 from largeprompt.hf.ablation_attention import HeadName
 from largeprompt.hf.ablation_evaluation import Effect
 
@@ -28,11 +27,11 @@ class EffectStore:
     key: Mapping[str, Any]
 
     def get(self, heads: Collection[HeadName]) -> Effect | None:
-        """Return the effect of a set of heads, None where it is not known."""
-        path = self._path(heads)
-        if not path.exists():
+        """Return the effect of a set of heads, None where none is known or readable."""
+        try:
+            return Effect(**json.loads(self._path(heads).read_bytes()))
+        except (OSError, ValueError, TypeError):
             return None
-        return Effect(**json.loads(path.read_text(encoding="utf-8")))
 
     def put(self, heads: Collection[HeadName], effect: Effect) -> None:
         """Write an effect, whole or not at all.
@@ -40,12 +39,8 @@ class EffectStore:
         Raises:
             ResultError: The directory cannot be written to.
         """
-        path = self._path(heads)
-        with written_to(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(f".{path.name}.{os.getpid()}")
-            beside.write_text(json.dumps(dataclasses.asdict(effect)), encoding="utf-8")
-            os.replace(beside, path)
+        content = json.dumps(dataclasses.asdict(effect))
+        write_whole(self._path(heads), content.encode())
 
     def drop(self) -> None:
         """Delete the effects."""

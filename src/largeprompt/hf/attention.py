@@ -20,6 +20,7 @@ from largeprompt.hf.checks import HARMLESS as HARMLESS
 from largeprompt.hf.checks import Check, check_supported, is_causal, layer_index
 from largeprompt.hf.padding import real_tokens
 from largeprompt.hf.registered import registered
+from largeprompt.hf.rotary import Overheard
 
 
 @final
@@ -41,6 +42,7 @@ class LayerRecord:
         text: The number of the text in its batch; its pads are no tokens.
         causal: Whether a token sees earlier tokens only.
         softcap: $c$ where the logits are $c \tanh(\text{scale}\, q \cdot k / c)$.
+        before: The keys before rotary embedding, where that was asked for and is known.
     """
 
     layer: int
@@ -52,12 +54,14 @@ class LayerRecord:
     text: int = 0
     causal: bool = True
     softcap: float | None = None
+    before: Float[Tensor, "hkv n k"] | None = None
 
     def cpu(self) -> "LayerRecord":
         """Return the record on the CPU; the same tensors where they are there."""
-        names = ("query", "key", "value", "output")
+        names = ("query", "key", "value", "output", "before")
+        found = {name: getattr(self, name) for name in names}
         return dataclasses.replace(
-            self, **{name: getattr(self, name).cpu() for name in names}
+            self, **{name: x.cpu() for name, x in found.items() if x is not None}
         )
 
 
@@ -99,6 +103,7 @@ def listening(
     recorder: Recorder,
     implementation: Implementation,
     check: Check,
+    overheard: Overheard | None = None,
 ) -> Iterator[None]:
     """Call `recorder` once per attention layer and text of every forward pass.
 
@@ -109,6 +114,7 @@ def listening(
         recorder: Called with each record.
         implementation: How the model's attention is computed meanwhile.
         check: Refuses what the recorder does not handle.
+        overheard: What `before_rotary` gave, where records hold keys before rotary.
 
     Raises:
         UnsupportedModelError: As in `recording`.
@@ -126,12 +132,17 @@ def listening(
         answer, _ = implementation.attention(
             module, query, key, value, attention_mask, **options
         )
+        before = None if overheard is None else overheard(key)
         for text, real in enumerate(real_tokens(attention_mask, query.shape[0])):
             one = (x[text : text + 1] for x in (query, key, value, answer))
             q, k, v, a = one
             if real is not None:
                 q, k, v, a = q[:, :, real], k[:, :, real], v[:, :, real], a[:, real]
-            recorder(layer_record(module, q, k, v, a, options, text))
+            record = layer_record(module, q, k, v, a, options, text)
+            if before is not None:
+                bare = before[text] if real is None else before[text][:, real]
+                record = dataclasses.replace(record, before=bare)
+            recorder(record)
         return answer, None
 
     name = f"largeprompt-recording-{id(attention):x}"

@@ -17,6 +17,7 @@ from largeprompt.audit.selection import Question, chosen
 from largeprompt.audit.store import Blocks
 from largeprompt.audit.tables import tables
 from largeprompt.hf.capture import Progress, capture, reads_forward
+from largeprompt.hf.labels import labelled
 from largeprompt.hf.models import ModelDescription, weights_sha256
 from largeprompt.hf.shapes import ModelShape
 from largeprompt.hf.texts import Text, token_ids
@@ -102,7 +103,7 @@ def audit_model(
             if progress is not None:
                 progress(number * layers + done, len(readings) * layers)
 
-        rows += capture(
+        found = capture(
             model,
             tokens,
             asked,
@@ -111,6 +112,7 @@ def audit_model(
             blocks=blocks,
             block=f"text-{index}-{len(tokens)}-",
         )
+        rows += labelled(found, tokens, tokenizer)
     order = {t.name: place for place, t in enumerate(texts)}
     rows.sort(key=lambda r: (order[r["text"]], r["layer"], r["n"], r["head"]))
     manifest = build_manifest(

@@ -18,6 +18,7 @@ from largeprompt.errors import NotFiniteError, UnsupportedModelError
 from largeprompt.hf.attention import Implementation, LayerRecord, listening
 from largeprompt.hf.checks import check_attention
 from largeprompt.hf.parity import parity_errors
+from largeprompt.hf.rotary import before_rotary
 from largeprompt.hf.shapes import ModelShape
 from largeprompt.hf.streamed import streamed_attention, streamed_mask
 from largeprompt.hf.windows import documented_window
@@ -99,7 +100,8 @@ def capture(
     if missing:
         with (
             torch.inference_mode(),
-            listening(model, audit, STREAMED, check_attention),
+            before_rotary(model) as overheard,
+            listening(model, audit, STREAMED, check_attention, overheard),
             contextlib.suppress(_Enough),
         ):
             ids = tokens[None].to(model.device)
@@ -123,7 +125,12 @@ def record_rows(
     """Return one layer's rows at every length, after the check against the model."""
     check_finite(record)
     arrays = LayerArrays(
-        record.query, record.key, record.value, record.scale, record.softcap
+        record.query,
+        record.key,
+        record.value,
+        record.scale,
+        record.softcap,
+        record.before,
     )
 
     def compared(
@@ -142,6 +149,7 @@ def record_rows(
             eps=question.eps,
             text=text,
             compared=compared,
+            drawn=n == question.lengths[-1],
         )
     ]
 

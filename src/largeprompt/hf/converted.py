@@ -5,16 +5,19 @@ to read the copy. The copy is keyed by the file's hash, built under a lock, and 
 whole or not at all; one that does not match its own hash is built again.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
 import struct
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from filelock import FileLock
 from platformdirs import user_cache_dir
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -34,13 +37,13 @@ def converted_copy(file: Path) -> tuple[Path, str]:
     """Return the folder with a GGUF file's copy, built when needed, and its hash.
 
     Raises:
-        ModelNotFoundError: transformers cannot read the file.
+        ModelNotFoundError: transformers cannot read the file, or its copy cannot be
+            written.
     """
     sha256 = file_sha256(file)
     root = cache_root() / "models"
-    root.mkdir(parents=True, exist_ok=True)
     copy = root / sha256
-    with FileLock(root / f"{sha256}.lock"):
+    with kept_in(root), FileLock(root / f"{sha256}.lock"):
         if not is_sound(copy):
             with tempfile.TemporaryDirectory(dir=root, prefix=".building-") as scratch:
                 whole = Path(scratch) / "copy"
@@ -55,6 +58,23 @@ def cache_root() -> Path:
     """Return the cache folder: LARGEPROMPT_CACHE, or the user's cache directory."""
     chosen = os.environ.get("LARGEPROMPT_CACHE")
     return Path(chosen) if chosen else Path(user_cache_dir("largeprompt"))
+
+
+@contextlib.contextmanager
+def kept_in(root: Path) -> Iterator[None]:
+    """Make a folder of the cache, and say what to do if it cannot be written.
+
+    Raises:
+        ModelNotFoundError: The folder, or something inside, cannot be written.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        yield
+    except (OSError, SafetensorError) as error:
+        raise ModelNotFoundError(
+            f"cannot keep a model in {root} ({error}); name another cache folder in "
+            "LARGEPROMPT_CACHE"
+        ) from error
 
 
 def is_sound(copy: Path) -> bool:

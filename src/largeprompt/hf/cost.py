@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import final
 
+import numpy as np
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
 from largeprompt.audit.checks import check_lengths
-from largeprompt.audit.curves import layer_curves
-from largeprompt.audit.logits import Logits
+from largeprompt.audit.layer import LayerArrays, layer_rows
 from largeprompt.audit.manifest import peak_rss_bytes
 from largeprompt.audit.prefixes import Prefixes
 from largeprompt.audit.selection import chosen
-from largeprompt.audit.statistics import ELEMENTS, query_statistics
+from largeprompt.audit.statistics import ELEMENTS
 from largeprompt.hf.capture import reads_forward
 from largeprompt.hf.shapes import ModelShape
 from largeprompt.hf.streamed import ROWS
@@ -24,8 +24,6 @@ from largeprompt.hf.windows import documented_window
 
 PROBE = 512  # tokens of the forward pass that is timed
 REPEATS = 2  # of which the faster counts: the first one warms up
-SURFACE_SECONDS = 3.0  # to tabulate the exact law and its drift
-LAYER_SECONDS = 0.02  # a layer and length: the exact law, tokens needed, verdicts
 PIECE_COPIES = 12  # arrays the size of a piece of logits alive at once
 HIDDEN_COPIES = 8  # arrays the size of the hidden state alive at once
 
@@ -49,10 +47,10 @@ def estimate(
 ) -> Estimate:
     """Estimate an audit from two short measurements on this machine.
 
-    A forward pass over a few tokens gives the throughput of the model, one block of
-    statistics at the longest length that of the audit; both are scaled by their
-    operation counts. Right to about a factor of two while the machine's load stays
-    what it is.
+    A forward pass over a few tokens gives the throughput of the model, the rows of one
+    layer at the shortest and the longest length that of the audit; the one is scaled by
+    its operation count, the other is linear in between. Right to about a factor of two
+    while the machine's load stays what it is.
 
     Args:
         model: The model to audit, loaded.
@@ -73,10 +71,9 @@ def estimate(
     depth = (wanted[-1] + 1) / shape.layers  # where the pass ends
     work = sum(_operations(model, shape, n) for n in passes) * depth
     forward = work / _operations(model, shape, probe) * forward_seconds(model, probe)
-    blocks = sum(ordered) / longest * layer_seconds(shape, longest, queries)
-    rows = LAYER_SECONDS * len(wanted) * len(ordered)
+    statistics = _statistics_seconds(model, shape, ordered, queries, wanted)
     return Estimate(
-        seconds=SURFACE_SECONDS + texts * (forward + len(wanted) * blocks + rows),
+        seconds=texts * (forward + statistics),
         peak_bytes=peak_rss_bytes() + _working_bytes(model, shape, longest, probe),
     )
 
@@ -105,16 +102,42 @@ def forward_seconds(model: PreTrainedModel, n: int) -> float:
         return _fastest(lambda: model.base_model(input_ids=tokens, use_cache=False))
 
 
+def _statistics_seconds(
+    model: PreTrainedModel,
+    shape: ModelShape,
+    lengths: Sequence[int],
+    queries: int,
+    layers: Sequence[int],
+) -> float:
+    """Return what the rows of all layers take, from those of one at two lengths."""
+    ends = [lengths[0], lengths[-1]]
+    times = [layer_seconds(shape, n, queries) for n in ends]
+    config = model.config.get_text_config()
+    windows = [documented_window(config, layer) or math.inf for layer in layers]
+    seen = [min(n, window) for n in lengths for window in windows]
+    return float(np.interp(seen, ends, times).sum())
+
+
 def layer_seconds(shape: ModelShape, n: int, queries: int) -> float:
-    """Measure the statistics of one layer at length `n`."""
-    query = torch.ones(shape.heads, n, shape.head_dim)
-    key, prefixes = query[: shape.kv_heads], Prefixes.last(n, queries, None)
+    """Measure the rows of one layer at length `n`, after the law has been tabulated."""
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(shape.heads, n, shape.head_dim, generator=generator)
+    key = torch.randn(shape.kv_heads, n, shape.head_dim, generator=generator)
+    arrays = LayerArrays(query, key, key, shape.head_dim**-0.5, before=key)
+    prefixes = Prefixes.last(n, queries, None)
 
-    def statistics() -> None:
-        found = query_statistics(query, key, key, prefixes, scale=1.0)
-        layer_curves(query, key, key, prefixes, found, Logits(1.0, None))
+    def rows() -> None:
+        layer_rows(
+            arrays,
+            prefixes,
+            layer=0,
+            heads=range(shape.heads),
+            eps=0.1,
+            text="",
+            compared=None,
+        )
 
-    return _fastest(statistics)
+    return _fastest(rows)
 
 
 def _fastest(work: Callable[[], object]) -> float:

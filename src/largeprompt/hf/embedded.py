@@ -14,7 +14,7 @@ from typing import final
 from filelock import FileLock
 
 from largeprompt.errors import ModelNotFoundError
-from largeprompt.hf.converted import cache_root, file_sha256
+from largeprompt.hf.converted import cache_root, file_sha256, kept_in
 
 
 @final
@@ -104,17 +104,28 @@ def embedded_file(name: str) -> Path:
     Raises:
         ModelNotFoundError: A wheel is not installed, or the file is damaged.
     """
-    model = EMBEDDED[name]
-    parts = [_inside(name, part, model.install) for part in model.parts]
+    model, parts = EMBEDDED[name], embedded_parts(name)
     if len(parts) == 1:
         return parts[0]
     root = cache_root() / "joined"
-    root.mkdir(parents=True, exist_ok=True)
     whole = root / f"{model.sha256}.gguf"
-    with FileLock(root / f"{model.sha256}.lock"):
+    with kept_in(root), FileLock(root / f"{model.sha256}.lock"):
         if not whole.exists():
             _join(parts, whole, model)
     return whole
+
+
+def embedded_parts(name: str) -> list[Path]:
+    """Return the files of an embedded model, in order.
+
+    Args:
+        name: A key of `EMBEDDED`.
+
+    Raises:
+        ModelNotFoundError: A wheel is not installed.
+    """
+    model = EMBEDDED[name]
+    return [_inside(name, part, model.install) for part in model.parts]
 
 
 def _inside(name: str, part: str, install: str) -> Path:

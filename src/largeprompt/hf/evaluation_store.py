@@ -3,11 +3,10 @@
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, final
 
+from largeprompt.audit.files import write_whole
 from largeprompt.hf.evaluation_cell import Cell
 
 
@@ -27,13 +26,13 @@ class CellStore:
             return None
 
     def keep(self, key: dict[str, Any], cell: Cell) -> None:
-        """Write a cell under a key of JSON values."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Write a cell under a key of JSON values.
+
+        Raises:
+            ResultError: The folder cannot be written to.
+        """
         content = {"key": key, "cell": dataclasses.asdict(cell)}
-        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".cell.") as near:
-            whole = Path(near) / "cell.json"
-            whole.write_text(json.dumps(content), encoding="utf-8")
-            os.replace(whole, self._path(key))
+        write_whole(self._path(key), json.dumps(content).encode())
 
     def _path(self, key: dict[str, Any]) -> Path:
         text = json.dumps(key, sort_keys=True)

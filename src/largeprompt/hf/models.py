@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, NamedTuple, final
 
 import torch
@@ -134,6 +135,11 @@ def _read(
             output_loading_info=True,
         )
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=offline)
+    except UnpicklingError as error:
+        raise ModelNotFoundError(
+            f"{source} has weights in a pickle that would run code; convert them to "
+            "safetensors"
+        ) from error
     except (OSError, ValueError, SafetensorError) as error:
         kind = "folder" if offline else "id on the hub (which may be out of reach)"
         reason = str(error).strip().partition("\n")[0]

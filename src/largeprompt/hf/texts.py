@@ -95,10 +95,14 @@ def token_ids(
         TextError: The text has fewer tokens.
     """
     options = {"truncation": True, "max_length": count} if whole else {}
-    for content in (text.content[: CHARACTERS * count], text.content):
-        ids = tokenizer(content, verbose=False, **options)["input_ids"][:count]
-        if len(ids) == count:
-            return torch.tensor(ids)
+    size = CHARACTERS * count
+    while True:  # a text may be far longer than what is read of it
+        ids = tokenizer(text.content[:size], verbose=False, **options)["input_ids"]
+        if len(ids) >= count:
+            return torch.tensor(ids[:count])
+        if size >= len(text.content):
+            break
+        size *= 4
     raise TextError(
         f"{text.name} has {len(ids)} tokens; the longest prompt needs {count}: give "
         "shorter lengths or a longer text"

@@ -47,7 +47,8 @@ class Prompt(Measure):
             ValueError: If there is no atom, if shapes disagree, if an atom is not
                 finite, or if no weight is positive.
         """
-        if atoms.ndim != 2 or not atoms.is_floating_point() or atoms.shape[1] == 0:
+        precise = atoms.is_floating_point() and atoms.dtype.itemsize > 1
+        if atoms.ndim != 2 or not precise or atoms.shape[1] == 0:
             raise ValueError(
                 "atoms must be a floating-point matrix [n, d] with d >= 1; "
                 f"got {atoms.dtype} of shape {tuple(atoms.shape)}"

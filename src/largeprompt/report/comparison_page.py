@@ -19,7 +19,7 @@ from largeprompt.report.comparison_metrics import (
     TITLES,
 )
 from largeprompt.report.comparison_words import summarise_change, told_differences
-from largeprompt.report.explorer import payload, script
+from largeprompt.report.explorer import packed, payload, rounded, script
 from largeprompt.report.numbers import count
 from largeprompt.report.palette import PAGE
 from largeprompt.report.records import (
@@ -38,7 +38,7 @@ def comparison_page(comparison: Comparison) -> str:
     It asks for nothing from anywhere. Names of models and texts are shown, never
     obeyed.
     """
-    rows = comparison_records(comparison)
+    rows = rounded(comparison_records(comparison))
     longest = at_length(rows, max(lengths(rows)))
     manifest = comparison.manifest
     charts = {
@@ -70,7 +70,7 @@ def comparison_page(comparison: Comparison) -> str:
         bounded="logit_variance_change",
         card=TITLES,
         doublings=DOUBLINGS,
-        payload=payload(rows, charts, switched),
+        payload=packed(payload(rows, charts, switched)),
         script=script(),
     )
 

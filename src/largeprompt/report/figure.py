@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from largeprompt.audit import AuditResult
-from largeprompt.report.files import write_whole
+from largeprompt.audit.files import write_whole
 from largeprompt.report.head_map import head_map
 from largeprompt.report.law_chart import law_chart
 from largeprompt.report.metrics import METRICS

@@ -53,6 +53,12 @@ METRICS = (
     Metric("sink_share", "Weight on the first four tokens", "linear", "cividis"),
     Metric("logit_kurtosis", "Excess kurtosis of the logits", "symlog", "cividis"),
     Metric("tokens_needed", "Tokens needed", "log", "cividis"),
+    Metric("logit_variance_without_sinks", "Logit variance, no sinks", "log"),
+    Metric("phase_without_sinks", "Phase, no sinks", "ordinal"),
+    Metric("limit_error_held_out_without_sinks", "Error held out, no sinks", "log"),
+    Metric("left_out_share", "Weight on all sinks", "linear", "cividis"),
+    Metric("key_mean_share", "Share of the mean key", "linear", "cividis"),
+    Metric("key_kurtosis", "Excess kurtosis of the keys", "symlog", "cividis"),
 )
 
 

@@ -1,5 +1,6 @@
 """Numbers as people read them; assets/report.js holds the same rule for the browser."""
 
+import decimal
 import math
 from typing import Any
 
@@ -21,10 +22,14 @@ def show(value: Any) -> str:
     size = abs(value)
     if value == int(value) and size < 1e7:
         return f"{int(value):,}"
-    if not 1e-3 <= size < 1e7:
-        mantissa, exponent = f"{value:.2e}".split("e")
-        return f"{mantissa}e{int(exponent)}"
-    return f"{value:,.{max(0, 2 - math.floor(math.log10(size)))}f}"
+    with decimal.localcontext() as context:  # ties go up, as in browsers
+        context.rounding = decimal.ROUND_HALF_UP
+        if not 1e-3 <= size < 1e7:
+            mantissa, exponent = f"{decimal.Decimal(float(value)):.2e}".split("e")
+            return f"{mantissa}e{int(exponent)}"
+        places = max(0, 2 - math.floor(math.log10(size)))
+        written = decimal.Decimal(repr(float(value)))  # they round what stands written
+        return f"{written:,.{places}f}"
 
 
 def percent(share: float) -> str:

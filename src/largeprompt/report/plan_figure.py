@@ -7,11 +7,11 @@ from typing import Any
 
 import altair as alt
 
+from largeprompt.audit.files import write_whole
 from largeprompt.laws import Phase
 from largeprompt.laws.plan import Plan
 from largeprompt.laws.plan_curves import PlanCurves
 from largeprompt.laws.query_plan import QueryPlan
-from largeprompt.report.files import write_whole
 from largeprompt.report.metrics import log_ticks
 from largeprompt.report.palette import LIGHT
 from largeprompt.report.rendering import rendered

@@ -63,6 +63,9 @@ def _chart(
         .transform_filter(f"datum.profile === '{profile.name}'")
         .transform_fold(["law", "measured"], as_=["series", "y"])
         .transform_filter(shown + (" && datum.x > 0" if log_x else ""))
+        .transform_calculate(
+            told=f"datum.series === 'law' ? '{profile.beside}' : 'measured'"
+        )
         .encode(
             x=x,
             y=y,
@@ -73,7 +76,7 @@ def _chart(
                 domain=["law", "measured"], range=[DASHED, SOLID]
             ),
             tooltip=[
-                "series:N",
+                alt.Tooltip("told:N", title="series"),
                 alt.Tooltip("x:Q", title=profile.x, format=".3~r"),
                 alt.Tooltip("y:Q", title=profile.y, format=".3~r"),
             ],

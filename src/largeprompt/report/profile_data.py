@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from largeprompt.audit.profiles import TOKEN_LISTS
+
 Curve: TypeAlias = dict[str, Any]
 """A row of `profiles.parquet`; lists of plain numbers and None."""
 
@@ -35,6 +37,39 @@ def curves_of(profiles: pa.Table | None) -> list[Curve]:
     ]
 
 
+LISTS = frozenset(kind.name for kind in TOKEN_LISTS)
+
+
+def token_lists(curves: Sequence[Curve]) -> dict[str, Any]:
+    """Return the lists of tokens of the heads, each list and each word once.
+
+    Returns:
+        `words`; `lists` of (position, place in `words`, number), the place -1 where it
+        is not known what a token says; and `heads`: from `layer.head` to a kind of list
+        and its place in `lists`.
+    """
+    words: dict[str, int] = {}
+    places: dict[tuple[Any, ...], int] = {}
+    heads: dict[str, dict[str, int]] = {}
+    for curve in curves:
+        if curve["profile"] not in LISTS:
+            continue
+        labels = curve["labels"] or [None] * len(curve["x"])
+        told = [
+            -1 if label is None else words.setdefault(label, len(words))
+            for label in labels
+        ]
+        positions = [int(x) for x in curve["x"]]
+        entries = tuple(zip(positions, told, curve["measured"], strict=True))
+        mine = heads.setdefault(f"{curve['layer']}.{curve['head']}", {})
+        mine[curve["profile"]] = places.setdefault(entries, len(places))
+    return {
+        "words": list(words),
+        "lists": [[list(entry) for entry in entries] for entries in places],
+        "heads": heads,
+    }
+
+
 def pooled(curves: Sequence[Curve]) -> dict[str, Any]:
     """Return curves with each list of numbers written once.
 
@@ -51,6 +86,8 @@ def pooled(curves: Sequence[Curve]) -> dict[str, Any]:
 
     heads: dict[str, list[Any]] = {}
     for curve in curves:
+        if curve["profile"] in LISTS:
+            continue
         lists = [place(curve[name]) for name in ("x", "measured", "law")]
         key = f"{curve['layer']}.{curve['head']}"
         heads.setdefault(key, []).append([curve["profile"], *lists])

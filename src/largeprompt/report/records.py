@@ -46,6 +46,11 @@ def present(rows: Sequence[Record], column: str) -> list[float]:
     return [row[column] for row in rows if row[column] is not None]
 
 
+def has(rows: Sequence[Record], column: str) -> bool:
+    """Return whether a column has a value in some record."""
+    return any(row[column] is not None for row in rows)
+
+
 def typical(rows: Sequence[Record]) -> Record:
     """Return the record whose logit variance is the (lower) median of them all."""
     ranked = sorted(rows, key=lambda row: row["logit_variance"] or 0.0)

@@ -55,3 +55,39 @@ CARD: dict[str, Fields] = {
         "parity_error": "parity error",
     },
 }
+
+BESIDE: dict[str, tuple[tuple[str, str], dict[str, tuple[str, str]]]] = {
+    "Without the sinks": (
+        ("all tokens", "no sinks"),
+        {
+            title: (column, f"{column}_without_sinks")
+            for column, title in {
+                "phase": "phase",
+                "logit_variance": "logit variance",
+                "logit_kurtosis": "excess kurtosis",
+                "proxy_ratio": "proxy variance ratio",
+                "tail_exponent": "tail exponent",
+                "ess": "worth, in tokens",
+                "ess_law": "worth, by the law",
+                "max_weight": "largest weight",
+                "linear_error_in_sample": "error in sample",
+                "linear_error_kept": "sinks, recent kept",
+                "limit_error_held_out": "error held out",
+                "limit_error_law": "held out, by the law",
+                "tokens_needed": "tokens needed",
+            }.items()
+        },
+    ),
+    "Keys": (
+        ("as read", "before rotary"),
+        {
+            title: (column, f"{column}_before_rotary")
+            for column, title in {
+                "key_mean_share": "mean, of the mean square",
+                "key_rank": "axes that carry the spread",
+                "key_kurtosis": "excess kurtosis (Mardia)",
+            }.items()
+        },
+    ),
+}
+"""Columns of the card that stand beside one another, under the titles of the two."""

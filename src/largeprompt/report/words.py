@@ -12,6 +12,7 @@ from largeprompt.laws import Phase
 from largeprompt.report.numbers import count, of_the_output, percent, show
 from largeprompt.report.records import Record, at_length
 from largeprompt.report.scatter import rank_correlation
+from largeprompt.report.words_beside import texts_in_words, without_sinks
 
 
 @final
@@ -29,8 +30,16 @@ class Summary:
     failures: tuple[tuple[str, int], ...]
 
 
-def summarise(result: AuditResult, rows: Sequence[Record]) -> Summary:
-    """Put an audit into words; every number in them is computed from its table."""
+def summarise(
+    result: AuditResult, rows: Sequence[Record], whole: AuditResult | None = None
+) -> Summary:
+    """Put an audit into words; every number in them is computed from its table.
+
+    Args:
+        result: The audit on one text.
+        rows: Its records.
+        whole: The audit on all texts that this is one of.
+    """
     overview = result.summary
     n, heads = overview["n"], overview["heads"]
     longest = at_length(rows, n)
@@ -55,7 +64,9 @@ def summarise(result: AuditResult, rows: Sequence[Record]) -> Summary:
         findings=_glued(
             (
                 *_findings(overview["medians"], n, longest),
+                *without_sinks(longest, target),
                 in_words(overview["outlook"]),
+                *(() if whole is None else texts_in_words(whole, target)),
             )
         ),
         advice=_glued(_advice(overview["eps"], target, n, longest)),

@@ -14,6 +14,7 @@ from largeprompt.experiments.sweep.ranges import axis_values
 from largeprompt.experiments.sweep.version import code_version
 
 PARTS = ("experiment", "options", "grid")
+LARGEST = 2**24  # bytes of a file
 
 
 @final
@@ -80,8 +81,12 @@ def read_specification(path: Path) -> Specification:
         ValueError: The file is no TOML, or describes no sweep.
     """
     try:
+        if (size := path.stat().st_size) > LARGEST:
+            raise ValueError(
+                f"{path} must be a TOML file of at most {LARGEST:,} bytes; got {size:,}"
+            )
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} must be a TOML file: {error}") from error
     except OSError as error:
         raise ValueError(f"{path} must be a file that can be read: {error}") from error

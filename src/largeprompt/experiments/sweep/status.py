@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from largeprompt.experiments.sweep.folder import SweepFolder, saved_sweep
 from largeprompt.experiments.sweep.journal import starts
@@ -112,7 +112,7 @@ def _running(folder: SweepFolder, runners: tuple[str, ...]) -> set[str]:
 
 
 def _last_line(path: Path) -> str:
-    lines = json.loads(path.read_bytes())["traceback"].strip().splitlines()
+    lines = str(_noted(path, "traceback") or "").strip().splitlines()
     return lines[-1] if lines else ""
 
 
@@ -121,7 +121,15 @@ def _seconds(folder: SweepFolder, done: list[str]) -> float | None:
     some = done[:: max(1, len(done) // 100)]
     times = []
     for identity in some:
-        path = folder.record(identity)
-        if path.exists():  # it is not when the worker died just then
-            times.append(json.loads(path.read_bytes())["seconds"])
+        seconds = _noted(folder.record(identity), "seconds")
+        if isinstance(seconds, int | float):
+            times.append(seconds)
     return statistics.median(times) if times else None
+
+
+def _noted(path: Path, name: str) -> Any:
+    """Return what a note says under a name; None if it is not there, or damaged."""
+    try:
+        return json.loads(path.read_bytes())[name]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None  # a worker died just then, or a disk was full

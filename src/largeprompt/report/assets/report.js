@@ -1,7 +1,11 @@
 // The page holds one table of heads and one choice (layer, head, length, metric, and
 // which heads the filter leaves out); charts, card and table all show that choice.
 
-const payload = JSON.parse(document.getElementById("payload").textContent);
+// Compressed JSON in base 64: unpacked here, nothing is asked for from anywhere.
+const packed = atob(document.getElementById("payload").textContent);
+const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+const payload = await new Response(plain).json();
 const columns = Object.entries(payload.heads);
 const rows = payload.heads.n.map((_, i) =>
   Object.fromEntries(columns.map(([name, values]) => [name, values[i]])),
@@ -41,6 +45,31 @@ function fill(element, row) {
   for (const place of element.querySelectorAll("[data-field]")) {
     place.textContent = show(row[place.dataset.field]);
   }
+}
+
+// Lists of tokens of the chosen head: what a token says is shown, never obeyed.
+
+function fillTokens() {
+  const { words, lists, heads } = payload.tokens;
+  const mine = heads[place(choice)] ?? {};
+  for (const element of card.querySelectorAll("[data-tokens]")) {
+    const list = lists[mine[element.dataset.tokens]];
+    element.hidden = !list?.length;
+    const items = (list ?? []).map(([at, word, number]) => {
+      const item = document.createElement("li");
+      const said = document.createElement("code");
+      said.textContent = word < 0 ? "token" : visible(words[word]);
+      const note = document.createElement("span");
+      note.textContent = `${show(at)} · ${show(number)}`;
+      item.append(said, note);
+      return item;
+    });
+    element.querySelector("ul").replaceChildren(...items);
+  }
+}
+
+function visible(word) {
+  return word.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/ /g, "␣") || "∅";
 }
 
 // Charts.
@@ -122,6 +151,7 @@ function choose({ layer, head, n }) {
   }
   const row = byKey.get(key(choice));
   fill(card, row);
+  fillTokens();
   fill(form.querySelector("output"), row);
   form.elements.n.value = n;
   reveal(markRow());
@@ -276,6 +306,7 @@ for (const hidden of document.querySelectorAll("#explorer [hidden]")) {
   hidden.hidden = false;
 }
 markRow();
+fillTokens();
 await Promise.all([
   drawSwitched(),
   ...Object.entries(payload.charts).map(([name, spec]) => draw(name, spec)),
