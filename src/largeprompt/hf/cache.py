@@ -42,7 +42,7 @@ class LargePromptCache(Cache):
         budget: The share of an exact cache's bytes that the prompt may hold; at 1 or
             above nothing is compressed. It is shared out among KV heads by what
             compression costs them (`SharedBudget`). Or a rule of one's own: `Share`
-            gives each head the same, and compresses several times faster.
+            gives each head the same, and compresses faster.
         error: Instead of a budget: the median relative error on held-out queries that
             no KV head's outputs may exceed (`ErrorTarget`).
         mode: `compact` drops tokens. `indexed` keeps them, and the budget is then the
