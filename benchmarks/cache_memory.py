@@ -27,7 +27,7 @@ from largeprompt.hf.embedded import embedded_file
 TESTS = ["tests/hf/test_hf_cache.py", "tests/hf/test_hf_cache_report.py"]
 DISTRIBUTIONS = ["largeprompt", "numba", "numpy", "torch", "transformers"]
 ROOT = pathlib.Path(__file__).parents[1]
-PROMPTS = {"smollm2": 8192 - 64, "gemma3": 16384}  # tokens
+PROMPTS = {"smollm2": 8192 - 64, "gemma3": 4096}  # tokens
 BUDGET = 0.05
 MEBI = 2**20
 NEW_TOKENS = 8

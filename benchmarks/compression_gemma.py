@@ -10,7 +10,7 @@ from largeprompt.hf.evaluation_plan import EvaluationPlan
 
 TESTS = ["tests/compress/test_compress_baselines.py", "tests/hf/test_hf_evaluation.py"]
 DISTRIBUTIONS = ["largeprompt", "numpy", "torch", "transformers"]
-TEXTS = ("speeches", "code", "prose")
+TEXTS = ("speeches", "code")
 PROMPT = 15872
 COMPARED = ("shared", "calibrated", "snapkv", "moments", "sinks-window")
 
