@@ -46,19 +46,19 @@ QUANTITIES = {
 
 def measure() -> list[Row]:
     """Evaluate the methods on prose and on code."""
-    plan = EvaluationPlan(
-        methods=chosen_methods(COMPARED),
-        budgets=BUDGETS,
-        prompt_tokens=PROMPT,
-        continuation=CONTINUATION,
-    )
-    return evaluated("compression", "smollm2", TEXTS, plan)
+    return evaluated("compression", "smollm2", TEXTS, COMPARED, PROMPT)
 
 
 def evaluated(
-    case: str, name: str, texts: Sequence[str], plan: EvaluationPlan
+    case: str, name: str, texts: Sequence[str], compared: Sequence[str], prompt: int
 ) -> list[Row]:
-    """Evaluate the methods of a plan, and return the rows of a case."""
+    """Evaluate methods after prompts of a length, and return the rows of a case."""
+    plan = EvaluationPlan(
+        methods=chosen_methods(compared),
+        budgets=BUDGETS,
+        prompt_tokens=prompt,
+        continuation=CONTINUATION,
+    )
     model, tokenizer, description = load_model(name)
     loaded = [load_text(text) for text in texts]
     total = plan.prompt_tokens + plan.continuation

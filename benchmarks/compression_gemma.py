@@ -3,10 +3,8 @@
 Only its three layers of full attention are compressed; the others hold 512 tokens.
 """
 
-from benchmarks.compression import BUDGETS, CONTINUATION, evaluated
+from benchmarks.compression import evaluated
 from benchmarks.record import Row
-from largeprompt.hf.evaluation_methods import chosen_methods
-from largeprompt.hf.evaluation_plan import EvaluationPlan
 
 TESTS = ["tests/compress/test_compress_baselines.py", "tests/hf/test_hf_evaluation.py"]
 DISTRIBUTIONS = ["largeprompt", "numpy", "torch", "transformers"]
@@ -17,10 +15,4 @@ COMPARED = ("shared", "calibrated", "snapkv", "moments", "sinks-window")
 
 def measure() -> list[Row]:
     """Evaluate the methods on prose and on code."""
-    plan = EvaluationPlan(
-        methods=chosen_methods(COMPARED),
-        budgets=BUDGETS,
-        prompt_tokens=PROMPT,
-        continuation=CONTINUATION,
-    )
-    return evaluated("compression_gemma", "gemma3", TEXTS, plan)
+    return evaluated("compression_gemma", "gemma3", TEXTS, COMPARED, PROMPT)
